@@ -1,0 +1,157 @@
+"""The nouns every evaluator sees: a request, and the outcome a tier gave for it.
+
+`service.wire` makes these from bytes; evaluators and the worker read them. Nothing here says which tier
+answered: an evaluator cannot prefer one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Json = Any
+"""A parsed JSON value."""
+
+
+class Endpoint(StrEnum):
+    """The generating endpoints, by path."""
+
+    CHAT_COMPLETIONS = "/v1/chat/completions"
+    COMPLETIONS = "/v1/completions"
+    RESPONSES = "/v1/responses"
+    MESSAGES = "/v1/messages"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call that a model asked for; `arguments` is the text it wrote, not what it means."""
+
+    name: str
+    arguments: str
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A function the request offers; `parameters` is its JSON Schema, None when it takes anything."""
+
+    name: str
+    parameters: Json = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One turn of the prompt; `text` joins its text parts in order."""
+
+    role: str
+    text: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+class Format(StrEnum):
+    """What the request says the answer must be."""
+
+    TEXT = "text"
+    JSON_OBJECT = "json_object"
+    JSON_SCHEMA = "json_schema"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needle:
+    """A fact of the context with a known answer: ask for `key`, expect `value`.
+
+    `depth` is where the value stands in the context, 0 (start) to 1 (end).
+    """
+
+    key: str
+    value: str
+    question: str
+    depth: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What a client asked, whatever dialect it came in.
+
+    `body` is the parsed wire body that made it: replays start from it and evaluators may look into it.
+    """
+
+    endpoint: Endpoint
+    model: str
+    messages: tuple[Message, ...]
+    format: Format = Format.TEXT
+    schema: Json = None
+    """JSON Schema the answer must satisfy (format json_schema), else None."""
+    constrained: bool = False
+    """The engine was asked to constrain decoding, so that parsing alone proves little."""
+    tools: tuple[Tool, ...] = ()
+    tool_choice: str = "auto"
+    """`auto`, `none`, `required`, or the name of the one tool that must be called."""
+    stream: bool = False
+    max_tokens: int | None = None
+    expects_json: bool = False
+    """A route rule says so, though the request does not."""
+    needle: Needle | None = None
+    """Set on recall probes only."""
+    body: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a model wrote. Streamed and unstreamed answers of the same content are equal here."""
+
+    text: str = ""
+    reasoning: str = ""
+    """Thinking, by field or by `<think>` tags; never judged as the answer."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str | None = None
+    """OpenAI's words: stop, length, tool_calls, content_filter ..."""
+    refusal: str | None = None
+    """The refusal field or content part, when the engine says so itself."""
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class FaultKind(StrEnum):
+    """Why there is no answer, and so who is to blame."""
+
+    UNREACHABLE = "unreachable"
+    OVERLOADED = "overloaded"
+    """429 or 503."""
+    TIMEOUT = "timeout"
+    """Our own limit on a replay."""
+    CENSORED = "censored"
+    """The client hung up; says nothing about the tier."""
+    SERVER_ERROR = "server_error"
+    CUT_OFF = "cut_off"
+    STREAM_ERROR = "stream_error"
+    UNREADABLE = "unreadable"
+    """A 200 whose body is not of its dialect."""
+    REJECTED = "rejected"
+    """Another 4xx: the tier refused the request itself."""
+
+
+SHADOW_FAULTS = frozenset(
+    {FaultKind.UNREACHABLE, FaultKind.OVERLOADED, FaultKind.TIMEOUT, FaultKind.CENSORED}
+)
+"""Faults of the infrastructure around a tier. They are retried and never held against it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """No answer, and why."""
+
+    kind: FaultKind
+    status: int | None = None
+    detail: str = ""
+
+    @property
+    def of_infrastructure(self) -> bool:
+        """True when the fault says nothing about what the tier generates."""
+        return self.kind in SHADOW_FAULTS
+
+
+Outcome = Answer | Fault

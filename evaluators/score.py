@@ -1,0 +1,156 @@
+"""Judging one pair: two blind scores, or the reason why there are none.
+
+An evaluator sees a request and an answer. Whether it applies is decided by the request alone, or an arm that
+stops emitting JSON would leave the denominator. What cannot be judged because of the request is `Unscored`;
+because of the answer, a failed score of class `unjudgeable`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from evaluators.exchange import Answer, Fault, FaultKind, Outcome, Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """The judgement of one answer, with what it rests on."""
+
+    passed: bool
+    label: str
+    """Class of the answer in the evaluator's own exclusive list, such as `ok` or `schema_violation`."""
+    reason: str = ""
+    """One sentence for a person, naming both what was expected and what was found."""
+    evidence: str = ""
+    """The span of the answer (or JSON pointer) that the reason speaks of, at most 200 characters."""
+
+
+class UnscoredReason(StrEnum):
+    """Why a pair that was due has no score."""
+
+    SHADOW = "shadow"
+    UNSUPPORTED_SCHEMA = "unsupported_schema"
+    TIME_LIMIT = "time_limit"
+    BUG = "bug"
+    MIXED_ARTIFACT = "mixed_artifact"
+    LATE = "late"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unscored:
+    """A pair that was due and could not be judged; it is counted, never dropped."""
+
+    reason: UnscoredReason
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotApplicable:
+    """The evaluator has nothing to say about this pair."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairScore:
+    """Both arms of one pair, judged by one evaluator."""
+
+    evaluator: str
+    version: str
+    baseline: Score
+    candidate: Score
+
+    @property
+    def harm(self) -> bool:
+        """The baseline passed and the candidate failed."""
+        return self.baseline.passed and not self.candidate.passed
+
+    @property
+    def benefit(self) -> bool:
+        """The baseline failed and the candidate passed."""
+        return self.candidate.passed and not self.baseline.passed
+
+
+class Evaluator(Protocol):
+    """One file in this package, one line in `evaluators.ALL`, one test."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str:
+        """A new version starts a new tally."""
+
+    def applies(self, request: Request) -> bool:
+        """Whether this request is judged at all; sees no answer."""
+
+    def score(self, request: Request, answer: Answer) -> Score | Unscored:
+        """Judge one answer, blind to which arm gave it."""
+
+    def score_fault(self, request: Request, fault: Fault) -> Score | NotApplicable:
+        """Judge a generation fault: a failure of class `fault`, or nothing to judge."""
+
+
+class TimeLimit(Exception):
+    """The caller's time limit on one judgement ran out."""
+
+
+Limit = Callable[[], AbstractContextManager[object]]
+"""Arms the caller's time limit around one judgement; raises `TimeLimit` inside it. Evaluators own no clock."""
+
+Judged = PairScore | Unscored | NotApplicable
+
+
+def score_pair(
+    evaluator: Evaluator,
+    request: Request,
+    baseline: Outcome,
+    candidate: Outcome,
+    limit: Limit = nullcontext,
+) -> Judged:
+    """Judge both arms alike. An evaluator that raises becomes `Unscored(bug)`: ours to fix, not theirs to pay."""
+    try:
+        if not evaluator.applies(request):
+            return NotApplicable(why="request")
+        return _score_arms(evaluator, request, baseline, candidate, limit)
+    except Exception as error:
+        return Unscored(reason=UnscoredReason.BUG, detail=f"{type(error).__name__}: {error}")
+
+
+def _score_arms(
+    evaluator: Evaluator, request: Request, baseline: Outcome, candidate: Outcome, limit: Limit
+) -> Judged:
+    for outcome in (baseline, candidate):
+        if isinstance(outcome, Fault) and outcome.of_infrastructure:
+            return Unscored(reason=UnscoredReason.SHADOW, detail=f"{outcome.kind}: {outcome.detail}")
+    if isinstance(baseline, Fault) and baseline.kind is FaultKind.REJECTED:
+        # The request was wrong, not an answer: the baseline would not serve it at all.
+        return NotApplicable(why="rejected")
+    scores: list[Score] = []
+    slow = 0
+    for outcome in (baseline, candidate):
+        try:
+            with limit():
+                judged = (
+                    evaluator.score_fault(request, outcome)
+                    if isinstance(outcome, Fault)
+                    else evaluator.score(request, outcome)
+                )
+        except TimeLimit:
+            slow += 1
+            judged = Score(
+                passed=False, label="unjudgeable", reason="judging took longer than its time limit"
+            )
+        if not isinstance(judged, Score):
+            return judged
+        scores.append(judged)
+    if slow == len(scores):
+        # Both arms are slow: it is the request (its schema, say) that is expensive to judge.
+        return Unscored(reason=UnscoredReason.TIME_LIMIT, detail="both answers ran into the time limit")
+    return PairScore(
+        evaluator=evaluator.name, version=evaluator.version, baseline=scores[0], candidate=scores[1]
+    )

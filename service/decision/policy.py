@@ -1,0 +1,89 @@
+"""What a person asks for: criteria, margins, error rates, gates. Defaults are production's (statistics A)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Hypothesis(StrEnum):
+    NON_INFERIOR = "non_inferior"
+    """The candidate fails at most `margin` more often."""
+    EQUIVALENT = "equivalent"
+    """The candidate fails neither `margin` more nor `margin` less often; harm either way is harm."""
+
+
+class Gate(StrEnum):
+    """A condition on acceptance; `quality` is the criteria themselves and cannot be switched off."""
+
+    QUALITY = "quality"
+    CONTROL = "control"
+    COVERAGE = "coverage"
+    SLO = "slo"
+    MONEY = "money"
+
+
+class Asked(StrEnum):
+    """Whether the policy asks for a gate."""
+
+    REQUIRED = "required"
+    OFF = "off"
+
+
+class OnHarm(StrEnum):
+    ROLL_BACK = "roll_back"
+    ASK = "ask"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Criterion:
+    """One evaluator's hypothesis."""
+
+    evaluator: str
+    hypothesis: Hypothesis = Hypothesis.NON_INFERIOR
+    margin: float = 0.01
+    """Largest tolerable rise of the failure rate, as a share (0.01 = 1 percentage point)."""
+    min_pairs: int = 300
+    baseline_failure_cap: float = 0.5
+    """Above this share of baseline failures the criterion measures nothing and cannot pass."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.margin < 1:
+            raise ValueError(f"margin of {self.evaluator} must be in (0, 1), got {self.margin}")
+        if self.min_pairs < 1:
+            raise ValueError(f"min_pairs of {self.evaluator} must be at least 1, got {self.min_pairs}")
+        if not 0 < self.baseline_failure_cap <= 1:
+            raise ValueError(f"baseline_failure_cap of {self.evaluator} must be in (0, 1]")
+
+
+def _all_required() -> dict[Gate, Asked]:
+    return dict.fromkeys(Gate, Asked.REQUIRED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """All criteria, the error rates, and which gates are asked for."""
+
+    criteria: tuple[Criterion, ...]
+    alpha_accept: float = 0.05
+    alpha_harm: float = 0.05
+    alpha_warn: float = 0.05
+    gates: Mapping[Gate, Asked] = field(default_factory=_all_required)
+    on_harm: OnHarm = OnHarm.ROLL_BACK
+    max_unscored: float = 0.01
+    """Largest share of due pairs without a score before the verdict is withheld."""
+
+    def __post_init__(self) -> None:
+        if not self.criteria:
+            raise ValueError("a policy without criteria would accept anything")
+        names = [criterion.evaluator for criterion in self.criteria]
+        if len(set(names)) != len(names):
+            raise ValueError(f"a criterion is named twice: {names}")
+        for name in ("alpha_accept", "alpha_harm", "alpha_warn"):
+            if not 0 < getattr(self, name) < 1:
+                raise ValueError(f"{name} must be in (0, 1), got {getattr(self, name)}")
+        if self.gates.get(Gate.QUALITY) is not Asked.REQUIRED:
+            raise ValueError("the quality gate cannot be switched off")
+        if missing := set(Gate) - set(self.gates):
+            raise ValueError(f"gates not mentioned: {sorted(missing)}")

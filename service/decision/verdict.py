@@ -1,0 +1,81 @@
+"""A verdict and its findings: three answers, and the worst finding wins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from service.decision.policy import Gate
+
+
+class Decision(StrEnum):
+    ACCEPT = "accept"
+    UNDECIDED = "undecided"
+    REJECT = "reject"
+
+
+class GateState(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    UNDECIDED = "undecided"
+    MISSING = "missing"
+    NOT_ASKED = "not_asked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Limits of theta, the rise of the failure rate, in (-1, 1); positive is worse."""
+
+    lower: float
+    upper: float
+    level: float
+    """Coverage, such as .95."""
+    method: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogE:
+    """Natural logarithms of the e-values (statistics A1); compare with log(1/alpha)."""
+
+    noninferiority: float
+    harm: float
+    warn: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One criterion's state, with every number it rests on."""
+
+    criterion: str
+    decision: Decision
+    """`accept` = shown within the margin, `reject` = harm shown (statistics A3)."""
+    reason: str
+    n: int
+    conversations: int
+    harm: int
+    benefit: int
+    estimate: float | None
+    """(harm - benefit) / n, None without pairs: absence of evidence is never a number."""
+    interval: Interval
+    margin: float
+    log_e: LogE
+    warn: bool
+    more_pairs: int | None
+    """Expected further pairs to `accept` at the present discordance; None when decided or out of sight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What the evidence on one tier amounts to under one policy."""
+
+    model: str
+    tier: str
+    decision: Decision
+    reasons: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    gates: Mapping[Gate, GateState]
+    epoch: str
+    attempt: int = 1
+    alpha_accept: float = 0.05
+    """The error rate this attempt is held to."""

@@ -1,0 +1,93 @@
+"""What serves: models, their ladders of tiers, the backends behind each tier, and the route of the moment.
+
+Pure values, built by `service.settings` from the configuration file and handed down to the proxy, the worker
+and the API. Backends come from configuration only, never from a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """One inference server, by base URL (scheme, host, port; no path)."""
+
+    url: str
+    api_key: str | None = field(default=None, repr=False)
+    max_concurrency: int | None = None
+    """Requests it can take at once, None when not declared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tier:
+    """One precision configuration of a model behind one or more backends."""
+
+    name: str
+    backends: tuple[Backend, ...]
+    shadow: tuple[Backend, ...] = ()
+    """Where replays, the control and probes go; empty = `backends`, if these serve nobody."""
+    model: str
+    """What the backends call the model."""
+    price_per_hour: float | None = None
+    """Per backend, in the policy's currency."""
+    declares: Mapping[str, str] = field(default_factory=dict)
+    """Recipe as declared: weights, activations, kv_cache, engine, artifact ..."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ladder:
+    """A model's tiers, least to most aggressive. Rung 0 is the baseline and never moves."""
+
+    model: str
+    tiers: tuple[Tier, ...]
+
+    def __post_init__(self) -> None:
+        if not self.tiers:
+            raise ValueError(f"model {self.model!r} has no tiers")
+        names = [tier.name for tier in self.tiers]
+        if len(set(names)) != len(names):
+            raise ValueError(f"model {self.model!r} names a tier twice: {names}")
+
+    @property
+    def baseline(self) -> Tier:
+        return self.tiers[0]
+
+    @property
+    def candidates(self) -> tuple[Tier, ...]:
+        return self.tiers[1:]
+
+    def tier(self, name: str) -> Tier:
+        """The tier of that name; KeyError when the ladder has none."""
+        for tier in self.tiers:
+            if tier.name == name:
+                return tier
+        raise KeyError(name)
+
+    def rung(self, name: str) -> int:
+        """0 for the baseline; KeyError when the ladder has no such tier."""
+        return self.tiers.index(self.tier(name))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Which tiers answer clients of a model now, by weight in per cent (they sum to 100)."""
+
+    model: str
+    weights: Mapping[str, int]
+    version: int = 0
+    """Grows with every change; a proxy never goes back to a lower one."""
+
+    def __post_init__(self) -> None:
+        if sum(self.weights.values()) != 100 or any(w < 0 for w in self.weights.values()):
+            raise ValueError(f"weights of {self.model!r} must be 0..100 and sum to 100: {dict(self.weights)}")
+
+    @property
+    def serving(self) -> str:
+        """The tier with the most weight."""
+        return max(self.weights, key=lambda name: self.weights[name])
+
+    @classmethod
+    def only(cls, model: str, tier: str, version: int = 0) -> Route:
+        return cls(model=model, weights={tier: 100}, version=version)

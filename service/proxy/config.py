@@ -1,0 +1,68 @@
+"""What a proxy process is told at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from service.fleet import Ladder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """Limits on a backend, in seconds; None = no limit."""
+
+    connect: float = 5.0
+    first_byte: float | None = 600.0
+    idle: float | None = 120.0
+    """Between two reads of one answer."""
+    total: float | None = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirroring:
+    """What is captured and where it goes."""
+
+    sample: float = 0.05
+    """Share of eligible requests, 0 to 1."""
+    salt: bytes = b""
+    """Keys the sampling hash and the tenant hash; the same on every proxy."""
+    ttl_seconds: int = 6 * 3600
+    max_body: int = 8 * 1024 * 1024
+    """Bytes of request plus answer kept per exchange; larger ones are `skipped(too_large)`."""
+    max_bytes: int = 1024**3
+    """Bytes of sealed captures waiting in Redis before `dropped(store_full)`."""
+    buffer_bytes: int = 64 * 1024 * 1024
+    """Bytes of captures one proxy process may hold before `dropped(buffer_full)`."""
+    conversation_header: str = "x-conversation-id"
+    queue: str = "replay"
+    batch: int = 16
+    """Most capture ids per Celery message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyConfig:
+    """Everything one proxy needs; the same for all its processes."""
+
+    ladders: Mapping[str, Ladder]
+    listen_host: str = "127.0.0.1"
+    listen_port: int = 8080
+    admin_host: str = "127.0.0.1"
+    admin_port: int = 8082
+    processes: int = 1
+    redis_url: str = "redis://127.0.0.1:6379/0"
+    """Where captures, the ledger and routes live."""
+    broker_url: str = "redis://127.0.0.1:6379/0"
+    capture_key_id: str = "1"
+    capture_keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """AES keys by id, 16 or 32 bytes."""
+    timeouts: Timeouts = Timeouts()
+    mirroring: Mirroring = Mirroring()
+    max_request: int = 32 * 1024 * 1024
+    """Bytes of a request body; larger is 413."""
+    forward_paths: tuple[str, ...] = ("/v1/", "/health", "/version", "/tokenize", "/detokenize")
+    """A trailing slash forwards everything below it."""
+    drain_seconds: float = 30.0
+    state_dir: Path = Path(".tiergate")
+    """Holds the last known routes, so that a restart without Redis keeps them."""
