@@ -1,0 +1,55 @@
+# Two commands are enough: `make demo` and `make test`. Both set everything up; neither needs root.
+#   make demo DEMO="--quick"                  under five minutes after installation
+#   make demo DEMO="--exit --report out"      leave after writing out/verdicts.json
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench clean
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+help: ## Show this text
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+.venv/ready:
+	@test -n "$(PYTHON)" || { echo "Tiergate needs Python 3.11 or newer; set PYTHON=/path/to/python"; exit 1; }
+	@echo "creating .venv with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) cannot make virtual environments (Debian: package python3-venv)"; exit 1; }
+	@touch $@
+
+.venv/demo: .venv/ready pyproject.toml constraints.txt
+	@echo "installing Tiergate and the demo's llama.cpp (a minute or so, once)"
+	@$(INSTALL) -e '.[demo]'
+	@touch $@
+
+.venv/test: .venv/ready pyproject.toml constraints.txt
+	@echo "installing Tiergate and what its tests need (a minute or so, once)"
+	@$(INSTALL) -e '.[demo,test]'
+	@touch $@
+
+demo: .venv/demo ## Real model, real tiers, a real verdict (DEMO="--quick")
+	@$(BIN)/tiergate demo $(DEMO)
+
+test: .venv/test ## All tests, with coverage (TEST="tests/decision -k tango")
+	@if [ -n "$(TEST)" ]; then $(BIN)/python -m pytest $(TEST); else \
+	$(BIN)/python -m pytest --cov --cov-report= && \
+	$(BIN)/coverage report --skip-covered --format=total >/dev/null && $(BIN)/coverage report && \
+	echo "pure rooms, at least 95 % of lines and branches:" && \
+	$(BIN)/coverage report --include='evaluators/*,service/decision/*,service/wire/*,service/fleet.py' --fail-under=95; fi
+
+check: .venv/test ## Style, types, import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/test ## Rewrite to the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/test ## The figures of docs/benchmarks.md, as ratios within one run
+	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+clean: ## Remove the virtual environment and caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage*
