@@ -1,0 +1,55 @@
+"""The layout is a promise: what a module may be called, and how long it may get."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("service", "workers", "evaluators")
+MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "handler", "base", "core", "info"}
+TOP_LEVEL = {
+    "pyproject.toml",
+    "README.md",
+    "README.zh-CN.md",
+    "Makefile",
+    "constraints.txt",
+    "CHANGELOG.md",
+    "LICENSE",
+    "compose.yaml",
+    "service",
+    "workers",
+    "evaluators",
+    "tests",
+    "docs",
+    "deploy",
+}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_is_short_enough_to_be_read_at_once(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 350
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_says_what_it_is(path: Path) -> None:
+    first = path.read_text(encoding="utf-8").lstrip()
+    assert first.startswith('"""'), "no docstring"
+    assert len(first.split('"""')[1].strip()) > 20, "the docstring says nothing"
+
+
+def test_no_module_is_a_drawer() -> None:
+    assert [path for path in MODULES if path.stem in DRAWERS or path.parent.name in DRAWERS] == []
+
+
+def test_a_module_and_a_package_never_share_a_name() -> None:
+    assert [path for path in MODULES if path.with_suffix("").is_dir()] == []
+
+
+def test_the_top_level_holds_what_the_plan_lists() -> None:
+    ignored = {line.strip("/\n") for line in (ROOT / ".gitignore").read_text().splitlines()}
+    found = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
+    found = {name for name in found if name not in ignored and not name.endswith(".egg-info")}
+    assert found <= TOP_LEVEL
