@@ -1,0 +1,182 @@
+"""`TiergateClient`: one method per question, over one pooled httpx connection."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from service.client.errors import AnswerUnreadable, ApiRefused, ApiUnreachable
+from service.client.readings import (
+    Document,
+    LadderReading,
+    RouteChange,
+    VerdictReading,
+    read_ladder,
+    read_route_change,
+    read_verdict,
+)
+
+MAX_ANSWER = 32 * 1024 * 1024
+"""Bytes of an answer that are read at most; a Tiergate API stays far below."""
+
+
+class TiergateClient:
+    """The approval API at `url`. Close it, or use it in a `with`."""
+
+    def __init__(self, url: str, token: str | None = None, *, timeout: float = 15.0) -> None:
+        """`timeout` is per wait for the network, in seconds; ValueError for what cannot be a URL or token."""
+        split = urlsplit(url)
+        if split.scheme not in ("http", "https") or not split.hostname:
+            raise ValueError(f"{url!r} is not an API URL; one looks like http://127.0.0.1:8081")
+        if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
+            raise ValueError("the token has characters that no token has (spaces, line breaks, non-ASCII)")
+        self.url = url.rstrip("/")
+        self._http = httpx.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            timeout=timeout,
+            trust_env=False,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._http.close()
+
+    def models(self) -> Document:
+        """Every model with its tiers and the one that serves."""
+        return self._ask("GET", "/api/v1/models")
+
+    def ladder(self, model: str) -> LadderReading:
+        """A model's tiers with their states."""
+        return read_ladder(self._ask("GET", f"{_model(model)}/ladder"))
+
+    def verdict(self, model: str, tier: str) -> VerdictReading:
+        """What the evidence amounts to now."""
+        return read_verdict(self._ask("GET", f"{_tier(model, tier)}/verdict"))
+
+    def evidence(self, model: str, tier: str, *, pairs: int = 20, discordant: bool = True) -> Document:
+        """Tallies, control, coverage, and the latest `pairs` single pairs."""
+        question = {"pairs": str(pairs), "discordant": "true" if discordant else "false"}
+        return self._ask("GET", f"{_tier(model, tier)}/evidence", question=question)
+
+    def approve(
+        self,
+        model: str,
+        tier: str,
+        *,
+        artifact: str | None = None,
+        expires_in: str | int | None = None,
+        override: bool = False,
+        reason: str | None = None,
+    ) -> RouteChange:
+        """Let the tier serve. `artifact` is a sha256; `expires_in` seconds or such as `30d`."""
+        asked = {"artifact": artifact, "expires_in": expires_in, "reason": reason}
+        body: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
+        if override:
+            body["override"] = True
+        return read_route_change(self._ask("PUT", f"{_tier(model, tier)}/approval", body=body))
+
+    def revoke(self, model: str, tier: str, *, reason: str | None = None, force: bool = False) -> RouteChange:
+        """Take the approval back; if the tier serves, the next lower approved one takes over."""
+        question = {key: value for key, value in (("reason", reason), ("force", _flag(force))) if value}
+        return read_route_change(self._ask("DELETE", f"{_tier(model, tier)}/approval", question=question))
+
+    def roll_back(
+        self, model: str, *, to: str | None = None, reason: str | None = None, force: bool = False
+    ) -> RouteChange:
+        """Route the model to a lower rung; needs no evidence."""
+        body: dict[str, Any] = {key: value for key, value in (("to", to), ("reason", reason)) if value}
+        if force:
+            body["force"] = True
+        return read_route_change(self._ask("POST", f"{_model(model)}/rollback", body=body))
+
+    def decisions(self, model: str, *, after: int = 0, limit: int = 100) -> Document:
+        """The decision log of a model, oldest first, from after sequence number `after`."""
+        question = {"after": str(after), "limit": str(limit)}
+        return self._ask("GET", f"{_model(model)}/decisions", question=question)
+
+    def ledger(self, model: str | None = None) -> Document:
+        """The account of every request."""
+        return self._ask("GET", "/api/v1/ledger", question={"model": model} if model else {})
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        question: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> Document:
+        try:
+            with self._http.stream(method, path, params=question, json=body) as answer:
+                content = bytearray()
+                for chunk in answer.iter_bytes():
+                    content += chunk
+                    if len(content) > MAX_ANSWER:
+                        raise AnswerUnreadable(f"{self.url}{path} answers more than {MAX_ANSWER} bytes")
+        except httpx.TimeoutException as error:
+            raise ApiUnreachable(
+                f"{self.url} did not answer in time ({type(error).__name__})",
+                "the API may be overloaded or its database locked; look at its log",
+            ) from error
+        except httpx.HTTPError as error:
+            raise ApiUnreachable(
+                f"cannot reach the API at {self.url}: {error}",
+                "is `tiergate api` or `tiergate up` running, and is --url (TIERGATE_URL) right?",
+            ) from error
+        return _document(answer, bytes(content))
+
+
+def _model(model: str) -> str:
+    return f"/api/v1/models/{quote(model, safe='')}"
+
+
+def _tier(model: str, tier: str) -> str:
+    return f"{_model(model)}/tiers/{quote(tier, safe='')}"
+
+
+def _flag(flag: bool) -> str | None:
+    return "true" if flag else None
+
+
+def _no_such_number(literal: str) -> float:
+    raise ValueError(f"{literal} is not JSON")
+
+
+def _document(answer: httpx.Response, content: bytes) -> Document:
+    """The JSON object of an answer; ApiRefused for the API's own errors."""
+    foreign = AnswerUnreadable(
+        f"{answer.url} answered {answer.status_code} with something that is not the API's JSON",
+        "is the URL that of a Tiergate API, without a login page in front?",
+    )
+    try:
+        document = json.loads(content, parse_constant=_no_such_number)
+    except (ValueError, RecursionError) as error:
+        raise foreign from error
+    if not isinstance(document, dict):
+        raise foreign
+    if answer.is_success:
+        return document
+    refusal = document.get("error")
+    if not isinstance(refusal, dict) or not isinstance(refusal.get("code"), str):
+        raise foreign
+    raise ApiRefused(
+        status=answer.status_code,
+        code=refusal["code"],
+        message=str(refusal.get("message", "")),
+        hint=str(refusal.get("hint", "")),
+        reasons=tuple(str(reason) for reason in refusal.get("reasons", ())),
+    )

@@ -1,0 +1,176 @@
+"""Verdicts, ladders and route changes for a terminal, as rich renderables.
+
+Text from elsewhere is printed as text, never as markup or escape codes: a reason may quote a model's answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from service.client.readings import CriterionAsked, LadderReading, RouteChange, VerdictReading
+from service.decision.policy import Gate
+from service.decision.verdict import Decision, Finding, GateState, Verdict
+
+WIDE = 120
+"""Columns a terminal needs for the reason to stand in the table."""
+DECISION_STYLE = {Decision.ACCEPT: "green", Decision.UNDECIDED: "yellow", Decision.REJECT: "bold red"}
+GATE_STYLE = {
+    GateState.PASSED: "green",
+    GateState.FAILED: "bold red",
+    GateState.UNDECIDED: "yellow",
+    GateState.MISSING: "yellow",
+    GateState.NOT_ASKED: "dim",
+}
+
+
+def plain(text: object, style: str = "") -> Text:
+    """The text with control characters spelled out: a reason quotes what a model wrote."""
+    spelled = "".join(
+        character if character.isprintable() or character == "\n" else repr(character)[1:-1]
+        for character in str(text)
+    )
+    return Text(spelled, style=style)
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictTable:
+    """One line a criterion: counts, difference with its interval (in percentage points), margin, decision.
+
+    The reason is the last column of a wide terminal, and a list below the table on a narrow one.
+    """
+
+    verdict: Verdict
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        wide = options.max_width >= WIDE
+        yield _table(self.verdict, wide=wide)
+        if not wide:
+            for finding in self.verdict.findings:
+                yield plain(f"{finding.criterion}: {finding.reason}")
+
+
+def _table(verdict: Verdict, *, wide: bool) -> Table:
+    levels = sorted({f"{finding.interval.level:.0%}" for finding in verdict.findings})
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1 if wide else 0, 0, 0))
+    table.add_column("criterion", no_wrap=True)
+    for name in ("pairs", "harms", "benefits", "diff.", f"{'/'.join(levels)} interval".strip(), "margin"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("decision", no_wrap=True)
+    if wide:
+        table.add_column("reason", ratio=1)
+    for finding in verdict.findings:
+        table.add_row(*_cells(finding, wide=wide))
+    return table
+
+
+def gates_line(verdict: Verdict) -> Text:
+    """Every gate with its state, `not asked` included: a verdict says what it does not rest on."""
+    line = Text("gates: ")
+    for position, gate in enumerate(gate for gate in Gate if gate in verdict.gates):
+        state = verdict.gates[gate]
+        line.append("  " if position else "")
+        line.append(f"{gate.value} ")
+        line.append(state.value.replace("_", " "), style=GATE_STYLE[state])
+    return line
+
+
+def decision_line(verdict: Verdict) -> Text:
+    """Model, tier and decision, with the reasons."""
+    line = plain(f"{verdict.model} / {verdict.tier}: ", "bold")
+    line.append(verdict.decision.value, style=DECISION_STYLE[verdict.decision])
+    for reason in verdict.reasons:
+        line.append("\n  ")
+        line.append_text(plain(reason))
+    return line
+
+
+def policy_lines(criteria: Sequence[CriterionAsked], production: Sequence[CriterionAsked]) -> Text:
+    """The policy in force, and beside it what production's would still need on the same evidence."""
+    lines = Text("policy:     ")
+    lines.append("; ".join(_asked(criterion) for criterion in criteria))
+    if production:
+        lines.append("\nproduction: ")
+        lines.append("; ".join(f"{_asked(criterion)}, {_outlook(criterion)}" for criterion in production))
+    return lines
+
+
+def verdict_view(reading: VerdictReading) -> RenderableType:
+    """All there is to a verdict."""
+    verdict = reading.verdict
+    footing = Text(
+        f"epoch {verdict.epoch[:12]}, attempt {verdict.attempt}, alpha {verdict.alpha_accept:.4g}, "
+        f"evaluated {reading.evaluated_at}",
+        style="dim",
+    )
+    return Group(
+        decision_line(verdict),
+        VerdictTable(verdict),
+        gates_line(verdict),
+        policy_lines(reading.criteria, reading.production),
+        footing,
+    )
+
+
+def ladder_view(reading: LadderReading) -> RenderableType:
+    """A model's tiers from the baseline down, with the share of clients each serves."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("rung", justify="right")
+    table.add_column("tier", no_wrap=True)
+    table.add_column("serves", justify="right")
+    table.add_column("state", no_wrap=True)
+    table.add_column("summary", ratio=1)
+    for rung in reading.rungs:
+        style = "" if rung.decision is None else DECISION_STYLE[rung.decision]
+        state = plain(rung.state, style)
+        table.add_row(str(rung.rung), plain(rung.tier), f"{rung.weight} %", state, plain(rung.summary))
+    return Group(plain(f"{reading.model}  (route version {reading.route.version})", "bold"), table)
+
+
+def route_change_view(change: RouteChange) -> RenderableType:
+    """What was changed, and whether the proxies know."""
+    line = plain(f"{change.model}: ", "bold")
+    line.append("nothing changed, " if not change.changed else "")
+    line.append_text(plain(f"{change.route.serving} serves (route version {change.route.version})"))
+    line.append(
+        "" if change.published else "\nnot published yet: Redis does not answer; the guard will publish it"
+    )
+    for warning in change.warnings:
+        line.append("\nwarning: ", style="yellow")
+        line.append_text(plain(warning))
+    return line
+
+
+def _cells(finding: Finding, *, wide: bool) -> Iterator[str | Text]:
+    yield plain(finding.criterion)
+    in_fewer = wide and finding.conversations != finding.n
+    yield f"{finding.n} in {finding.conversations}" if in_fewer else str(finding.n)
+    yield str(finding.harm)
+    yield str(finding.benefit)
+    yield "-" if finding.estimate is None else f"{100 * finding.estimate:+.2f}"
+    yield f"{100 * finding.interval.lower:+.1f} .. {100 * finding.interval.upper:+.1f}"
+    yield f"{100 * finding.margin:.3g} pp"
+    decision = Text(finding.decision.value, style=DECISION_STYLE[finding.decision])
+    if finding.warn:
+        decision.append(" !", style="yellow")
+    yield decision
+    if wide:
+        yield plain(finding.reason)
+
+
+def _asked(criterion: CriterionAsked) -> str:
+    margin = f"{100 * criterion.margin:.3g} pp"
+    return f"{criterion.criterion} within {margin}, at least {criterion.min_pairs} pairs"
+
+
+def _outlook(criterion: CriterionAsked) -> str:
+    if criterion.decision is not None and criterion.decision is not Decision.UNDECIDED:
+        return f"would {criterion.decision.value}"
+    if criterion.more_pairs is None:
+        return "undecided"
+    return f"about {criterion.more_pairs} more pairs"
