@@ -1,0 +1,63 @@
+"""Reading one configuration: file, then environment, then values; or every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from service.settings.build import Findings, build
+from service.settings.complaints import complaints
+from service.settings.document import Document, Unreadable, read_document
+from service.settings.problems import Problem, SettingsError
+from service.settings.shape import TiergateShape
+from service.settings.values import Settings
+
+DEFAULT_NAME = "tiergate.yaml"
+
+
+def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
+    """Read the file (else TIERGATE_CONFIG, else ./tiergate.yaml); raises `SettingsError` with every problem.
+
+    Makes the capture key of an embedded installation when it is not there yet; changes nothing else.
+    """
+    chosen = path or Path(environ.get("TIERGATE_CONFIG") or DEFAULT_NAME)
+    chosen = chosen.expanduser().absolute()
+    document = _read(chosen)
+    problems = list(document.problems)
+    settings: Settings | None = None
+    try:
+        shape = TiergateShape.model_validate(document.content)
+    except ValidationError as error:
+        problems += complaints(error, document)
+    else:
+        findings = Findings()
+        settings = build(shape, path=chosen, environ=environ, findings=findings)
+        problems += [
+            Problem(
+                place=document.known(place),
+                line=document.line_of(place) if place else None,
+                message=message,
+            )
+            for place, message in findings.entries
+        ]
+    if problems or settings is None:
+        raise SettingsError(chosen, problems)
+    return settings
+
+
+def _read(path: Path) -> Document:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        message = f"there is no such file; `tiergate init {path.name}` writes one to start from"
+        raise SettingsError(path, [Problem(message=message)]) from None
+    except UnicodeDecodeError as error:
+        raise SettingsError(path, [Problem(message=f"this is not UTF-8 text: {error.reason}")]) from None
+    except OSError as error:
+        raise SettingsError(path, [Problem(message=f"cannot be read: {error.strerror}")]) from None
+    try:
+        return read_document(text)
+    except Unreadable as error:
+        raise SettingsError(path, [error.problem]) from None

@@ -1,0 +1,58 @@
+"""What is wrong with a configuration, all of it at once, each with its place and what to do.
+
+SettingsError
+    one file, one or more `Problem`s: unknown keys with the nearest valid one, values out of their range,
+    secrets that cannot be read, YAML that does not parse
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+Place = tuple[str | int, ...]
+"""Keys and list positions from the top of the file; the empty tuple is the file itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing to correct."""
+
+    place: Place = ()
+    line: int | None = None
+    """Counted from 1."""
+    message: str
+
+    def __str__(self) -> str:
+        where = spell(self.place)
+        if self.line is not None:
+            where = f"{where} (line {self.line})" if where else f"line {self.line}"
+        return f"{where}: {self.message}" if where else self.message
+
+
+class SettingsError(ValueError):
+    """A configuration that cannot be used, with every problem found in it."""
+
+    def __init__(self, path: Path | None, problems: Iterable[Problem]) -> None:
+        self.path = path
+        self.problems = tuple(sorted(problems, key=lambda problem: problem.line or 0))
+        source = "the environment" if path is None else str(path)
+        head = f"{source}: {_counted(len(self.problems), 'problem')}"
+        super().__init__("\n".join([head, *(f"  {problem}" for problem in self.problems)]))
+
+
+def spell(place: Sequence[str | int]) -> str:
+    """`models.qwen3-32b.ladder[1].backends[0]`; keys with dots or spaces are quoted."""
+    text = ""
+    for step in place:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            plain = step != "" and not any(mark in step for mark in '.[]" ')
+            text += ("." if text else "") + (step if plain else f'"{step}"')
+    return text
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

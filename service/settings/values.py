@@ -1,0 +1,152 @@
+"""What a root is told: frozen values, every one with its unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import evaluators
+from service.decision.policy import Policy
+from service.fleet import Ladder, Tier
+from service.proxy.config import ProxyConfig
+
+if TYPE_CHECKING:
+    from service.store.capture import Keyring
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiListen:
+    """Where the API listens and whom it answers."""
+
+    host: str = "127.0.0.1"
+    port: int = 8081
+    allowed_hosts: tuple[str, ...] = ("127.0.0.1", "localhost", "::1")
+    """Values of the Host header without port; a web page must not reach a loopback API by another name."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of pages elsewhere that may write; the API's own pages always may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShadowPlan:
+    """How replays, the control and probes are sent."""
+
+    on_serving: bool = False
+    """Whether tiers without `shadow` backends may be replayed on the backends that serve clients."""
+    timeout_seconds: float = 300.0
+    concurrency: int = 8
+    """Replays at once per worker child."""
+    tokens_per_day: int | None = None
+    """Prompt plus answer tokens that shadow traffic may spend a day; None = no budget."""
+    retries: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbePlan:
+    """Recall questions made from captured contexts."""
+
+    per_capture: int = 4
+    min_context_chars: int = 2000
+    """Shorter contexts are not long and get no probes."""
+    max_tokens: int = 128
+    extra_body: Mapping[str, object] = field(default_factory=dict)
+    """Added to a probe's body, such as what turns thinking off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slo:
+    """Limits a request must keep for its tokens to count, in seconds."""
+
+    ttft_seconds: float
+    tpot_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Money:
+    """What a failure costs, in multiples of the baseline's cost of one request."""
+
+    currency: str = "USD"
+    retry: float = 1.0
+    escalate: float = 6.0
+    escalate_share: float = 0.5
+    """Share of failures that go to a bigger model."""
+    operations_per_request: float = 0.0
+    """In the currency."""
+
+    @property
+    def failure(self) -> float:
+        """Extra cost of one failure: `retry + escalate_share * escalate` (design section 1)."""
+        return self.retry + self.escalate_share * self.escalate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One configuration file and its environment, read once by a root and handed down in parts."""
+
+    path: Path
+    """The file it came from."""
+    state_dir: Path
+    """Absolute; holds everything that an embedded part keeps."""
+    ladders: Mapping[str, Ladder]
+    policy: Policy
+    redis_url: str
+    """Captures, the ledger and routes."""
+    broker_url: str
+    """Celery's queue."""
+    redis_embedded: bool
+    """Neither file nor environment names a Redis: `tiergate up` starts its own."""
+    database_url: str
+    keyring: Keyring = field(repr=False)
+    proxy: ProxyConfig
+    api: ApiListen = ApiListen()
+    shadow: ShadowPlan = ShadowPlan()
+    probe: ProbePlan = ProbePlan()
+    probes: Mapping[str, ProbePlan] = field(default_factory=dict)
+    """By model, where a model asks for its own."""
+    slo: Mapping[str, Slo] = field(default_factory=dict)
+    """By model."""
+    money: Money = Money()
+
+    def probe_of(self, model: str) -> ProbePlan:
+        """The model's own probe plan, or the one for all."""
+        return self.probes.get(model, self.probe)
+
+    def epoch_of(self, model: str, tier: str) -> str:
+        """The epoch to which new evidence about a tier belongs (statistics A5); KeyError for an unknown name.
+
+        Backend addresses and prices are left out: moving a tier to another host changes no answer.
+        """
+        from service.decision.epoch import epoch_id
+
+        ladder = self.ladders[model]
+        probe = self.probe_of(model)
+        return epoch_id(
+            {
+                "model": model,
+                "baseline": _recipe(ladder.baseline),
+                "tier": _recipe(ladder.tier(tier)),
+                "evaluators": {evaluator.name: evaluator.version for evaluator in evaluators.ALL},
+                "criteria": {
+                    criterion.evaluator: {
+                        "hypothesis": criterion.hypothesis.value,
+                        "margin": criterion.margin,
+                    }
+                    for criterion in self.policy.criteria
+                },
+                "alphas": {
+                    "accept": self.policy.alpha_accept,
+                    "harm": self.policy.alpha_harm,
+                    "warn": self.policy.alpha_warn,
+                },
+                "probe": {
+                    "min_context_chars": probe.min_context_chars,
+                    "max_tokens": probe.max_tokens,
+                    "extra_body": dict(probe.extra_body),
+                },
+            }
+        )
+
+
+def _recipe(tier: Tier) -> dict[str, object]:
+    return {"tier": tier.name, "model": tier.model, "declares": dict(tier.declares)}
