@@ -1,4 +1,4 @@
-"""From the checked shape of a file and the environment to `Settings`; finds what only both together can show."""
+"""From the checked shape of a file and the environment to `Settings`."""
 
 from __future__ import annotations
 

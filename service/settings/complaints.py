@@ -1,4 +1,4 @@
-"""What pydantic found, in the words of the file: place, line, and the nearest valid key for an unknown one."""
+"""What pydantic found, in the words of the file: place, line, nearest valid key."""
 
 from __future__ import annotations
 
@@ -67,7 +67,9 @@ def _unknown(place: Place) -> str:
     valid = valid_keys(tuple(around))
     name = str(key)
     if name in INLINE_SECRETS and INLINE_SECRETS[name] in valid:
-        return f"a secret does not belong here; put it in a file of its own and name that in `{INLINE_SECRETS[name]}`"
+        return (
+            f"a secret does not belong here; put it in its own file and name that in `{INLINE_SECRETS[name]}`"
+        )
     suggestion = nearest(name, valid)
     elsewhere = [path for path in all_places() if path[-1] == name]
     if elsewhere and distance(name, suggestion) > 2:

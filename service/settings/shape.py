@@ -1,4 +1,7 @@
-"""The shape of `tiergate.yaml`: every key, its form, its default and what it means; source of the JSON Schema."""
+"""The shape of `tiergate.yaml`: every key, its form, its default and what it means.
+
+Also the source of the JSON Schema.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,9 @@ class BackendShape(Shape):
     """One inference server; a plain URL stands for `{url: URL}`."""
 
     url: BaseUrl = Field(description="Scheme, host and port; no path.")
-    api_key_file: str | None = Field(default=None, description="File whose first line is the backend's API key.")
+    api_key_file: str | None = Field(
+        default=None, description="File whose first line is the backend's API key."
+    )
     api_key_env: str | None = Field(
         default=None, description="Environment variable that holds the backend's API key."
     )
@@ -107,8 +112,8 @@ class TierShape(Shape):
     tier: Name = Field(description="Name of the tier, such as bf16 or w8a8.")
     backends: list[BackendForm] = Field(min_length=1, description="Where clients' requests go.")
     shadow: list[BackendForm] = Field(
-       default= default_factory=list,
-        description="Where replays, the control and probes go; without it, to `backends` if these serve nobody.",
+        default_factory=list,
+        description="Where replays, the control and probes go; default: `backends`, if these serve nobody.",
     )
     model: Name | None = Field(
         default=None, description="What the backends call the model, if otherwise than clients."
@@ -117,7 +122,7 @@ class TierShape(Shape):
         default=None, description="Of one backend, in `money.currency`."
     )
     declares: dict[str, str] = Field(
-       default= default_factory=dict,
+        default_factory=dict,
         description="The recipe: weights, activations, kv_cache, engine, artifact ...; "
         "a change starts a new epoch of evidence.",
     )
@@ -136,7 +141,9 @@ class ProbeShape(Shape):
     per_capture: Annotated[int, Field(ge=0, le=64)] | None = Field(
         default=None, description="Most probes per captured request; default 4."
     )
-    min_context_chars: Count | None = Field(default=None, description="Shorter contexts get no probes; default 2000.")
+    min_context_chars: Count | None = Field(
+        default=None, description="Shorter contexts get no probes; default 2000."
+    )
     max_tokens: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="Of a probe's answer; thinking models need 1024. Default 128."
     )
@@ -150,11 +157,11 @@ class ModelShape(Shape):
     """One model: its ladder of tiers."""
 
     ladder: list[TierShape] = Field(
-       default= min_length=1, description="Least to most aggressive; the first is the baseline and never moves."
+        min_length=1, description="Least to most aggressive; the first is the baseline and never moves."
     )
     slo: SloShape | None = Field(default=None, description="Service level that tokens must meet to count.")
     probe: Annotated[ProbeShape, Section] = Field(
-       default= default=ProbeShape(), description="This model's own probe settings."
+        default=ProbeShape(), description="This model's own probe settings."
     )
 
 
@@ -162,7 +169,9 @@ class CaptureShape(Shape):
     """What a stored exchange may be and for how long."""
 
     ttl: Duration = Field(default=6 * 3600.0, description="Time to live in Redis.")
-    max_body: Size = Field(default=8 * 2**20, description="Of request plus answer; larger ones are not captured.")
+    max_body: Size = Field(
+        default=8 * 2**20, description="Of request plus answer; larger ones are not captured."
+    )
     max_bytes: Size = Field(default=2**30, description="Of all captures waiting in Redis.")
     key_file: str | None = Field(
         default=None,
@@ -179,9 +188,11 @@ class MirrorShape(Shape):
         default="x-conversation-id", description="Request header that names the conversation."
     )
     buffer: Size = Field(default=64 * 2**20, description="Of captures one proxy process may hold on to.")
-    batch: Annotated[int, Field(ge=1, le=1000)] = Field(default=16, description="Most captures per queued task.")
+    batch: Annotated[int, Field(ge=1, le=1000)] = Field(
+        default=16, description="Most captures per queued task."
+    )
     capture: Annotated[CaptureShape, Section] = Field(
-       default= default=CaptureShape(), description="Storage of captures."
+        default=CaptureShape(), description="Storage of captures."
     )
 
 
@@ -196,7 +207,9 @@ class ShadowShape(Shape):
     concurrency: Annotated[int, Field(ge=1, le=1024)] = Field(
         default=8, description="Replays at once per worker child."
     )
-    tokens_per_day: Count | None = Field(default=None, description="Budget of shadow traffic; without it, no limit.")
+    tokens_per_day: Count | None = Field(
+        default=None, description="Budget of shadow traffic; without it, no limit."
+    )
     retries: Annotated[int, Field(ge=0, le=20)] = Field(
         default=3, description="After a fault of the shadow infrastructure."
     )
@@ -209,9 +222,12 @@ class CriterionShape(Shape):
         default=None, description="Default non_inferior, for refusal equivalent."
     )
     margin: Points | None = Field(default=None, description="Largest tolerable rise of the failure rate.")
-    min_pairs: Annotated[Count, Field(ge=1)] | None = Field(default=None, description="Fewer pairs decide nothing.")
+    min_pairs: Annotated[Count, Field(ge=1)] | None = Field(
+        default=None, description="Fewer pairs decide nothing."
+    )
     baseline_failure_cap: Share | None = Field(
-        default=None, description="Above this share of baseline failures the criterion measures nothing. Default 50%."
+        default=None,
+        description="Above this share of baseline failures the criterion measures nothing. Default 50%.",
     )
 
 
@@ -231,23 +247,31 @@ Asking = Literal["required", "off"]
 class GatesShape(Shape):
     """Conditions besides quality; `off` is printed as `not asked` with every verdict."""
 
-    control: Asking = Field(default="required", description="The baseline against itself shows no difference.")
-    coverage: Asking = Field(default="required", description="Every stratum of the traffic is in the evidence.")
-    slo: Asking = Field(default="required", description="A load run shows that the SLO pass rate did not drop.")
+    control: Asking = Field(
+        default="required", description="The baseline against itself shows no difference."
+    )
+    coverage: Asking = Field(
+        default="required", description="Every stratum of the traffic is in the evidence."
+    )
+    slo: Asking = Field(
+        default="required", description="A load run shows that the SLO pass rate did not drop."
+    )
     money: Asking = Field(default="required", description="A load run shows a net benefit.")
 
 
 class PolicyShape(Shape):
     """What a tier must show."""
 
-    margin: Points = Field(default=0.01, description="Largest tolerable rise of a failure rate; per criterion below.")
+    margin: Points = Field(
+        default=0.01, description="Largest tolerable rise of a failure rate; per criterion below."
+    )
     min_pairs: Annotated[Count, Field(ge=1)] = Field(default=300, description="Fewer pairs decide nothing.")
     alpha: Annotated[AlphaShape, Section] = Field(default=AlphaShape(), description="Error rates.")
     criteria: dict[str, Annotated[CriterionShape, Section]] = Field(
-       default= default_factory=dict, description="By evaluator; without it, every evaluator."
+        default_factory=dict, description="By evaluator; without it, every evaluator."
     )
     gates: Annotated[GatesShape, Section] = Field(
-       default= default=GatesShape(), description="Conditions besides quality."
+        default=GatesShape(), description="Conditions besides quality."
     )
     on_harm: Literal["roll_back", "ask"] = Field(
         default="roll_back", description="What the guard does when a promoted tier is shown to harm."
@@ -266,9 +290,11 @@ class FailureShape(Shape):
 class MoneyShape(Shape):
     """What failures and operations cost."""
 
-    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(default="USD", description="ISO 4217 code.")
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
+        default="USD", description="ISO 4217 code."
+    )
     failure: Annotated[FailureShape, Section] = Field(
-       default= default=FailureShape(), description="Cost of one failure."
+        default=FailureShape(), description="Cost of one failure."
     )
     operations_per_request: Annotated[float, Field(ge=0, strict=False)] = Field(
         default=0.0, description="Cost of running one more tier, per request, in the currency."
@@ -293,11 +319,11 @@ class ProxyShape(Shape):
     )
     processes: Annotated[int, Field(ge=1, le=256)] = Field(default=1, description="Sharing the port.")
     timeouts: Annotated[TimeoutsShape, Section] = Field(
-       default= default=TimeoutsShape(), description="Limits on a backend."
+        default=TimeoutsShape(), description="Limits on a backend."
     )
     max_request: Size = Field(default=32 * 2**20, description="Larger bodies are answered 413.")
     forward_paths: list[Annotated[str, Field(pattern=r"^/[!-~]*$")]] = Field(
-       default= default_factory=list,
+        default_factory=list,
         description="Forwarded besides /v1/, /health, /version, /tokenize and /detokenize; "
         "a trailing slash forwards everything below.",
     )
@@ -307,12 +333,14 @@ class ProxyShape(Shape):
 class ApiShape(Shape):
     """The approval API and the dashboard."""
 
-    listen: Listen = Field(default=units.Listen(host="127.0.0.1", port=8081), description="For people and pipelines.")
+    listen: Listen = Field(
+        default=units.Listen(host="127.0.0.1", port=8081), description="For people and pipelines."
+    )
     allowed_hosts: list[str] = Field(
-       default= default_factory=list, description="Host names it answers to, besides loopback."
+        default_factory=list, description="Host names it answers to, besides loopback."
     )
     allowed_origins: list[Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]] = Field(
-       default= default_factory=list, description="Origins of pages elsewhere that may write."
+        default_factory=list, description="Origins of pages elsewhere that may write."
     )
 
 
@@ -323,7 +351,8 @@ class StoreShape(Shape):
         default=None, description="URL of Redis or Valkey for captures, the ledger and routes."
     )
     broker: Annotated[str, Field(pattern=r"^rediss?://")] | None = Field(
-        default=None, description="URL for the task queue; default `redis`. Its eviction policy must be noeviction."
+        default=None,
+        description="URL for the task queue; default `redis`. Its eviction policy must be noeviction.",
     )
     database: Annotated[str, Field(pattern=r"^(sqlite|postgresql)(\+\w+)?://")] | None = Field(
         default=None, description="SQLAlchemy URL; default SQLite in the state directory."
@@ -338,24 +367,24 @@ class TiergateShape(Shape):
 
     models: dict[Name, ModelShape] = Field(min_length=1, description="By the name clients send.")
     mirror: Annotated[MirrorShape, Section] = Field(
-       default= default=MirrorShape(), description="Which requests are captured."
+        default=MirrorShape(), description="Which requests are captured."
     )
     shadow: Annotated[ShadowShape, Section] = Field(
-       default= default=ShadowShape(), description="How replays are sent."
+        default=ShadowShape(), description="How replays are sent."
     )
     probe: Annotated[ProbeShape, Section] = Field(
-       default= default=ProbeShape(), description="Recall questions made from captured contexts."
+        default=ProbeShape(), description="Recall questions made from captured contexts."
     )
     policy: Annotated[PolicyShape, Section] = Field(
-       default= default=PolicyShape(), description="What a tier must show."
+        default=PolicyShape(), description="What a tier must show."
     )
     money: Annotated[MoneyShape, Section] = Field(
-       default= default=MoneyShape(), description="What failures and operations cost."
+        default=MoneyShape(), description="What failures and operations cost."
     )
     proxy: Annotated[ProxyShape, Section] = Field(default=ProxyShape(), description="The data plane.")
     api: Annotated[ApiShape, Section] = Field(
-       default= default=ApiShape(), description="The approval API and the dashboard."
+        default=ApiShape(), description="The approval API and the dashboard."
     )
     store: Annotated[StoreShape, Section] = Field(
-       default= default=StoreShape(), description="Where captures and evidence live."
+        default=StoreShape(), description="Where captures and evidence live."
     )
