@@ -1,0 +1,175 @@
+"""A stored exchange, and the seal that keeps it private outside the proxy.
+
+A sealed capture is `version, key id, nonce, AES-GCM(zstd(head, request body, response body))`. The
+capture's id and the clear header are authenticated with it, so that one capture cannot stand in for
+another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from hashlib import sha256
+
+import zstandard
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+_VERSION = 1
+_NONCE = 12
+_LEVEL = 1  # JSON halves at any level; higher ones cost the proxy more than they save Redis
+
+
+class Ending(StrEnum):
+    """How the serving tier's answer ended; an error status with a complete body is `complete`."""
+
+    COMPLETE = "complete"
+    CENSORED = "censored"
+    """The client hung up first; says nothing about the tier."""
+    CUT_OFF = "cut_off"
+    """The backend ended in the middle of its answer."""
+    TIMEOUT = "timeout"
+    """The proxy gave up waiting for the backend."""
+    UNREACHABLE = "unreachable"
+    """No backend took the request."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """One exchange as it went over the wire, without credentials."""
+
+    id: str
+    """From `capture_id`, never from a client."""
+    model: str
+    tier: str
+    """The tier that served it."""
+    path: str
+    request_type: str = "application/json"
+    """Media type of the request."""
+    request_encoding: str = ""
+    """Its content encoding, empty for none."""
+    request_body: bytes
+    status: int | None = None
+    """None when no answer began."""
+    response_type: str = ""
+    response_encoding: str = ""
+    response_body: bytes = b""
+    ending: Ending
+    started_at: float
+    """Unix seconds."""
+    first_byte_seconds: float | None = None
+    total_seconds: float | None = None
+    tenant: str
+    """Keyed hash of the API key, empty when there was none."""
+    conversation: str | None = None
+    """Explicit id if the request has one."""
+    stratum: str
+
+
+def capture_id(instance: str, sequence: int, model: str) -> str:
+    """The id of a proxy instance's `sequence`-th capture (from 1); it tells its instance and model."""
+    return f"{instance}-{sequence}-{model_mark(model)}"
+
+
+def model_mark(model: str) -> str:
+    """Eight hex digits for a model: enough for the ledger to keep models apart when only ids are left."""
+    return sha256(model.encode()).hexdigest()[:8]
+
+
+def mark_of(capture_id: str) -> str:
+    """The model mark in an id, empty when the id does not come from `capture_id`."""
+    parts = capture_id.rsplit("-", 2)
+    return parts[2] if len(parts) == 3 and len(parts[2]) == 8 else ""
+
+
+class SealBroken(ValueError):
+    """A sealed capture cannot be opened: other key, other capture, or altered bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keyring:
+    """AES keys by id. New captures are sealed with `current`; the others still open what they sealed."""
+
+    current: str
+    keys: Mapping[str, bytes] = field(repr=False)
+    """16, 24 or 32 bytes each."""
+    _ciphers: Mapping[str, AESGCM] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.current not in self.keys:
+            raise ValueError(f"the capture key {self.current!r} is not among the keys {sorted(self.keys)}")
+        for key_id, key in self.keys.items():
+            if not 1 <= len(key_id.encode()) <= 255:
+                raise ValueError(f"a capture key id has 1 to 255 bytes, got {key_id!r}")
+            if len(key) not in (16, 24, 32):
+                raise ValueError(f"capture key {key_id!r} has {len(key)} bytes; AES needs 16, 24 or 32")
+        ciphers = {key_id: AESGCM(key) for key_id, key in self.keys.items()}
+        object.__setattr__(self, "_ciphers", ciphers)
+
+
+_HEAD_FIELDS = tuple(
+    each.name for each in fields(Capture) if each.name not in ("id", "request_body", "response_body")
+)
+_local = threading.local()  # zstd contexts are costly to make and not to be shared between threads
+
+
+def seal(capture: Capture, keyring: Keyring) -> bytes:
+    """Compress and encrypt; safe in any thread."""
+    head = json.dumps(
+        {
+            **{name: getattr(capture, name) for name in _HEAD_FIELDS},
+            "request_bytes": len(capture.request_body),
+        },
+        separators=(",", ":"),
+    ).encode()
+    plain = b"".join((len(head).to_bytes(4, "big"), head, capture.request_body, capture.response_body))
+    try:
+        compressor = _local.compressor
+    except AttributeError:
+        compressor = _local.compressor = zstandard.ZstdCompressor(level=_LEVEL)
+    key_id = keyring.current.encode()
+    header = bytes((_VERSION, len(key_id))) + key_id
+    nonce = os.urandom(_NONCE)
+    secret = keyring._ciphers[keyring.current].encrypt(
+        nonce, compressor.compress(plain), header + capture.id.encode()
+    )
+    return header + nonce + secret
+
+
+def unseal(capture_id: str, blob: bytes, keyring: Keyring) -> Capture:
+    """The capture in `blob`; SealBroken says why not."""
+    if len(blob) < 2 or blob[0] != _VERSION:
+        raise SealBroken(f"capture {capture_id} is not sealed in a format this version knows")
+    header_size = 2 + blob[1]
+    header, nonce, secret = (
+        blob[:header_size],
+        blob[header_size : header_size + _NONCE],
+        blob[header_size + _NONCE :],
+    )
+    key_id = header[2:].decode(errors="replace")
+    cipher = keyring._ciphers.get(key_id)
+    if cipher is None:
+        raise SealBroken(
+            f"capture {capture_id} is sealed with key {key_id!r}; the keyring has {sorted(keyring.keys)}"
+        )
+    try:
+        plain = zstandard.ZstdDecompressor().decompress(
+            cipher.decrypt(nonce, secret, header + capture_id.encode())
+        )
+    except (InvalidTag, ValueError) as error:
+        raise SealBroken(
+            f"capture {capture_id} does not open with key {key_id!r}: the key, the id or the bytes differ"
+        ) from error
+    split = 4 + int.from_bytes(plain[:4], "big")
+    head = json.loads(plain[4:split])
+    request_end = split + head.pop("request_bytes")
+    return Capture(
+        id=capture_id,
+        request_body=plain[split:request_end],
+        response_body=plain[request_end:],
+        **{**head, "ending": Ending(head["ending"])},
+    )

@@ -1,0 +1,78 @@
+"""Every name in Redis, and how a route is written there.
+
+Captures and routes live under `tiergate:`; the Celery queue is a list under its own name, because kombu
+says so.
+"""
+
+from __future__ import annotations
+
+import json
+
+from service.fleet import Route
+
+CAPTURES_DUE = "tiergate:captures:due"
+"""Sorted set: capture id by the unix time at which a sweeper enqueues it again, unless settled."""
+
+CAPTURES_BYTES = "tiergate:captures:bytes"
+"""Hash: bytes of sealed captures, by the end of the interval (unix seconds) in which they expire."""
+
+LEDGER_INSTANCES = "tiergate:ledger:instances"
+"""Set: proxy instances that have a ledger."""
+
+ROUTES = "tiergate:routes"
+"""Hash: route as JSON, by model."""
+
+ROUTES_CHANGED = "tiergate:routes:changed"
+"""Channel: the model whose route changed."""
+
+SHADOW_TOKENS = "tiergate:shadow:tokens"
+"""Hash: what is left in the bucket of shadow traffic (`level`) and when it was last filled (`at`, unix seconds)."""
+
+META = "#"
+"""Fields of a ledger hash that begin so are about the ledger, not counters."""
+
+CLOSED = "#closed"
+"""1 after the instance's last write, when it drained in order."""
+
+WRITTEN_AT = "#written_at"
+"""Unix seconds of the last write."""
+
+PEAK = "#peak"
+"""Most requests the instance saw between two writes: what a kill may take uncounted."""
+
+
+def capture(capture_id: str) -> str:
+    """String with a time to live: one sealed capture."""
+    return f"tiergate:capture:{capture_id}"
+
+
+def ledger(instance: str) -> str:
+    """Hash: cumulative counters of one proxy instance."""
+    return f"tiergate:ledger:{instance}"
+
+
+def worker_counts(worker: str) -> str:
+    """Hash: Prometheus series of one Celery worker, added to by its children."""
+    return f"tiergate:worker:{worker}:counts"
+
+
+def in_doubt(instance: str) -> str:
+    """Set: captures this instance counted as dropped without knowing whether Redis took them."""
+    return f"tiergate:ledger:{instance}:in_doubt"
+
+
+def route_to_json(route: Route) -> str:
+    return json.dumps({"model": route.model, "weights": dict(route.weights), "version": route.version})
+
+
+def route_from_json(text: str | bytes) -> Route:
+    """The route; ValueError when the text is not one."""
+    try:
+        written = json.loads(text)
+        return Route(
+            model=written["model"],
+            weights={str(tier): int(weight) for tier, weight in written["weights"].items()},
+            version=int(written["version"]),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a route: {text[:200]!r}") from error

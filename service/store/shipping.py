@@ -1,0 +1,263 @@
+"""The proxy's side of the store: captures, counters and routes, asynchronously and never for long.
+
+Every call ends within its time limit. Bytes in use are kept in one hash by the interval in which they expire,
+so that the sum heals itself whatever dies: it counts expired captures for at most `_WIDTH` seconds too
+long, and `max_bytes` is overshot by at most one batch per proxy process, since each learns the sum when
+it ships.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import BusyLoadingError, OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
+
+from service.fleet import Route
+from service.store import redis_keys
+from service.store.counters import Count, split_ledger_key
+from service.store.task_message import REPLAY_TASK, task_message
+
+DUE_SECONDS = 120.0
+"""After so long without being settled a capture is enqueued again: its message must have been lost."""
+
+MOST_WAITING = 1_000_000
+"""Captures in the index, expired ones included, before the store counts as full."""
+
+_WIDTH = 600
+_POLL_SECONDS = 0.5
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+
+# KEYS[1] the hash; ARGV bytes to add, their TTL, the width of an interval. Returns the bytes in use.
+_COUNT_BYTES = """
+local now = tonumber(redis.call('TIME')[1])
+local add = tonumber(ARGV[1])
+if add ~= 0 then
+  local ends = math.floor((now + tonumber(ARGV[2])) / ARGV[3] + 1) * ARGV[3]
+  redis.call('HINCRBY', KEYS[1], string.format('%d', ends), add)
+end
+local used = 0
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  if tonumber(all[i]) <= now then
+    redis.call('HDEL', KEYS[1], all[i])
+  else
+    used = used + tonumber(all[i + 1])
+  end
+end
+return used
+"""
+
+
+class StoreDown(ConnectionError):
+    """Redis did not take it in time: stopped, frozen, unreachable or refusing."""
+
+
+class StoreFull(RuntimeError):
+    """Redis holds as many bytes of captures as it may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shipment:
+    """One sealed capture on its way."""
+
+    id: str
+    blob: bytes = field(repr=False)
+
+
+def open_client(url: str, timeout: float = 1.0) -> Redis:
+    """A client that gives up a step after `timeout` seconds and never retries by itself."""
+    client: Redis = Redis.from_url(
+        url,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=Retry(NoBackoff(), 0),
+        health_check_interval=0,
+    )
+    return client
+
+
+class CaptureStore:
+    """Where a proxy process puts captures and counters, and learns routes from.
+
+    `redis` holds captures, ledger and routes, `broker` the queue; they may be the same client. A batch
+    that Redis may have taken although its reply never came is remembered as in doubt and told with the
+    ledger, so that the account can tell it from one that was lost.
+    """
+
+    def __init__(
+        self,
+        redis: Redis,
+        broker: Redis,
+        *,
+        timeout: float = 1.0,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._redis = redis
+        self._broker = broker
+        self._timeout = timeout
+        self._clock = clock
+        self._bytes = 0
+        self._waiting = 0
+        self._trusted = True
+        self._in_doubt: list[str] = []
+        self._seen: dict[str, int] = {}
+        self._peak: dict[str, int] = {}
+
+    @classmethod
+    def open(cls, redis_url: str, broker_url: str, *, timeout: float = 1.0) -> CaptureStore:
+        """Connects lazily: a store that is down does not keep a proxy from starting."""
+        redis = open_client(redis_url, timeout)
+        return cls(
+            redis, redis if broker_url == redis_url else open_client(broker_url, timeout), timeout=timeout
+        )
+
+    async def aclose(self) -> None:
+        await self._redis.aclose()
+        if self._broker is not self._redis:
+            await self._broker.aclose()
+
+    async def ping(self) -> None:
+        """StoreDown unless Redis answers."""
+        await self._within_limit(lambda: cast(Awaitable[object], self._redis.ping()))
+
+    async def ship(self, batch: Sequence[Shipment], *, ttl_seconds: int, max_bytes: int, queue: str) -> None:
+        """Store a batch, index it and enqueue its replay, all or nothing.
+
+        Raises StoreDown or StoreFull, and then the batch counts as dropped. A broker of its own that does
+        not take the message is no loss: the captures are in the index, and the sweeper enqueues what is
+        due.
+        """
+        if not batch:
+            return
+        size = sum(len(shipment.blob) for shipment in batch)
+        if not self._trusted:
+            # One cheap question first, so that an outage leaves one batch in doubt and not one per attempt.
+            await self.ping()
+            self._trusted = True
+        if self._full(size, max_bytes):
+            await self._measure()
+            if self._full(size, max_bytes):
+                raise StoreFull(
+                    f"{self._bytes} bytes in {self._waiting} captures wait; {max_bytes} bytes are allowed"
+                )
+        ids = [shipment.id for shipment in batch]
+        message = task_message(REPLAY_TASK, ids, queue=queue)
+        pipeline = self._redis.pipeline(transaction=True)
+        for shipment in batch:
+            pipeline.set(redis_keys.capture(shipment.id), shipment.blob, ex=ttl_seconds)
+        due = self._clock() + DUE_SECONDS
+        pipeline.zadd(redis_keys.CAPTURES_DUE, dict.fromkeys(ids, due))
+        if self._broker is self._redis:
+            pipeline.lpush(queue, message)
+        pipeline.eval(_COUNT_BYTES, 1, redis_keys.CAPTURES_BYTES, str(size), str(ttl_seconds), str(_WIDTH))
+        pipeline.zcard(redis_keys.CAPTURES_DUE)
+        try:
+            *_, self._bytes, self._waiting = await self._within_limit(pipeline.execute)
+        except StoreDown:
+            self._trusted = False
+            self._in_doubt.extend(ids)
+            raise
+        if self._broker is not self._redis:
+            try:
+                await self._within_limit(lambda: cast(Awaitable[object], self._broker.lpush(queue, message)))
+            except (StoreDown, StoreFull) as error:
+                _log.warning(
+                    "broker took no message, the sweeper will enqueue %d captures: %s", len(ids), error
+                )
+
+    async def write_ledger(self, instance: str, counters: Mapping[str, int], *, closed: bool) -> None:
+        """Write an instance's cumulative counters, named by `ledger_key`; `closed` marks the last write."""
+        by_model = self._note_peak(counters)
+        doubtful = list(self._in_doubt)
+        pipeline = self._redis.pipeline(transaction=True)
+        facts: dict[str, int | float] = {
+            **counters,
+            **{f"{redis_keys.PEAK}|{model}": peak for model, peak in self._peak.items()},
+            redis_keys.CLOSED: int(closed),
+            redis_keys.WRITTEN_AT: self._clock(),
+        }
+        pipeline.hset(redis_keys.ledger(instance), mapping=cast(dict[Any, Any], facts))
+        pipeline.sadd(redis_keys.LEDGER_INSTANCES, instance)
+        if doubtful:
+            pipeline.sadd(redis_keys.in_doubt(instance), *doubtful)
+        await self._within_limit(pipeline.execute)
+        self._seen = by_model
+        del self._in_doubt[: len(doubtful)]
+
+    async def follow_routes(self, on_route: Callable[[Route], None]) -> None:
+        """Tell every route that is new or has a higher version, until cancelled.
+
+        A message on the channel wakes it, and it looks twice a second anyway, so that neither a lost
+        message nor a restart of Redis leaves a proxy behind. While Redis is away the last route stands.
+        """
+        versions: dict[str, int] = {}
+        while True:
+            try:
+                async with self._redis.pubsub() as channel:
+                    async with asyncio.timeout(self._timeout):
+                        await channel.subscribe(redis_keys.ROUTES_CHANGED)
+                    while True:
+                        await self._tell_routes(versions, on_route)
+                        async with asyncio.timeout(_POLL_SECONDS + self._timeout):
+                            await channel.get_message(ignore_subscribe_messages=True, timeout=_POLL_SECONDS)
+            except (StoreDown, StoreFull, RedisError, OSError, TimeoutError) as error:
+                _log.info("routes stay as they are, Redis is away: %s", error)
+            await asyncio.sleep(_POLL_SECONDS)
+
+    async def _tell_routes(self, versions: dict[str, int], on_route: Callable[[Route], None]) -> None:
+        written = await self._within_limit(
+            lambda: cast(Awaitable[dict[bytes, bytes]], self._redis.hgetall(redis_keys.ROUTES))
+        )
+        for name, text in written.items():
+            try:
+                route = redis_keys.route_from_json(text)
+            except ValueError as error:
+                _log.error("route of %r is unreadable, the last one stands: %s", name, error)
+                continue
+            if route.version > versions.get(route.model, -1):
+                versions[route.model] = route.version
+                on_route(route)
+
+    def _full(self, size: int, max_bytes: int) -> bool:
+        return self._bytes + size > max_bytes or self._waiting >= MOST_WAITING
+
+    async def _measure(self) -> None:
+        pipeline = self._redis.pipeline(transaction=True)
+        pipeline.eval(_COUNT_BYTES, 1, redis_keys.CAPTURES_BYTES, "0", "0", str(_WIDTH))
+        pipeline.zcard(redis_keys.CAPTURES_DUE)
+        self._bytes, self._waiting = await self._within_limit(pipeline.execute)
+
+    def _note_peak(self, counters: Mapping[str, int]) -> dict[str, int]:
+        """Requests seen by model, after raising the largest step between two writes."""
+        seen = {
+            key.model: amount
+            for name, amount in counters.items()
+            if (key := split_ledger_key(name)).what is Count.SEEN
+        }
+        for model, amount in seen.items():
+            self._peak[model] = max(self._peak.get(model, 0), amount - self._seen.get(model, 0))
+        return seen
+
+    async def _within_limit(self, ask: Callable[[], Awaitable[_T]]) -> _T:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await ask()
+        except OutOfMemoryError as error:
+            raise StoreFull(f"Redis is out of memory: {error}") from error
+        except (BusyLoadingError, ReadOnlyError, TimeoutError, OSError) as error:
+            raise StoreDown(f"Redis did not answer within {self._timeout} s: {error!r}") from error
+        except ResponseError as error:
+            if "OOM" in str(error):
+                raise StoreFull(f"Redis is out of memory: {error}") from error
+            raise StoreDown(f"Redis refused: {error}") from error
+        except RedisError as error:
+            raise StoreDown(f"Redis is away: {error!r}") from error
