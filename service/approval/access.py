@@ -1,0 +1,190 @@
+"""Who may do what, decided on the head of a request alone, without I/O.
+
+A write needs a token with scope `approve`, an allowed Host, and no foreign Origin. A read needs scope `read`,
+or comes from this machine under an allowed Host: a web page could borrow that exemption through DNS rebinding,
+and a reverse proxy could lend it to everybody, so it does not hold for a request that says it was forwarded.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import urlsplit
+
+from service.approval.errors import Problem, echo
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+MAX_CREDENTIALS = 1024
+"""Characters of an Authorization header; no token is near."""
+FORWARDING = frozenset({"forwarded", "x-forwarded-for", "x-real-ip", "x-forwarded-host", "via"})
+"""Headers by which a reverse proxy says that the caller is not the one who connected."""
+
+
+class Scope(StrEnum):
+    """What a token may do; each includes the ones before it."""
+
+    READ = "read"
+    APPROVE = "approve"
+    ADMIN = "admin"
+
+
+_ORDER = tuple(Scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks: a token's name, or nobody in particular on this machine."""
+
+    name: str
+    scope: Scope | None
+
+    def may(self, needed: Scope) -> bool:
+        return self.scope is not None and _ORDER.index(self.scope) >= _ORDER.index(needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What access is decided on: method, peer address, and the headers (lower-case names, in order)."""
+
+    method: str
+    peer: str | None
+    headers: Sequence[tuple[str, str]]
+
+    def all(self, name: str) -> tuple[str, ...]:
+        return tuple(text for key, text in self.headers if key == name)
+
+    @property
+    def is_read(self) -> bool:
+        return self.method in SAFE_METHODS
+
+
+def needed_scope(head: Head) -> Scope:
+    """What the method alone asks for; a router may ask for more."""
+    return Scope.READ if head.is_read else Scope.APPROVE
+
+
+def widest(scopes: Collection[str]) -> Scope | None:
+    """The most that a token's scopes amount to; None for none that is known."""
+    known = [scope for scope in _ORDER if scope.value in scopes]
+    return known[-1] if known else None
+
+
+def check_host(head: Head, allowed: Collection[str]) -> None:
+    """Raise unless exactly one Host header names an allowed host; the port is free."""
+    hosts = head.all("host")
+    if len(hosts) != 1:
+        raise Problem(400, "bad_host", f"the request has {len(hosts)} Host headers instead of one")
+    if _host_name(hosts[0]) not in {_host_name(name) for name in allowed}:
+        raise Problem(
+            403,
+            "host_not_allowed",
+            f"this API does not answer to the name {echo(hosts[0])}",
+            hint="add the name to api.allowed_hosts in tiergate.yaml if it is yours",
+        )
+
+
+def check_origin(head: Head, allowed: Collection[str]) -> None:
+    """Raise where a page of another origin made a browser send this; programs send no Origin at all."""
+    for origin in head.all("origin"):
+        own = any(_authority(origin) == host.lower() for host in head.all("host"))
+        if not own and origin not in allowed:
+            raise Problem(
+                403,
+                "origin_not_allowed",
+                f"pages of {echo(origin)} may not write to this API",
+                hint="add the origin to api.allowed_origins in tiergate.yaml if it is yours",
+            )
+
+
+def credentials(head: Head) -> str | None:
+    """The secret the caller shows, None when it shows none. 401 for anything that cannot be a token.
+
+    `Basic` with the token as password works for reads only: it lets a browser open the overview page, and
+    a browser would also send it along with a write that another page thought of.
+    """
+    shown = head.all("authorization")
+    if not shown:
+        return None
+    if len(shown) > 1:
+        raise unauthorized("the request has more than one Authorization header")
+    if len(shown[0]) > MAX_CREDENTIALS or not shown[0].isascii():
+        raise unauthorized("the Authorization header cannot be a token")
+    kind, _, secret = shown[0].partition(" ")
+    if kind.lower() == "basic" and head.is_read:
+        secret = _password(secret)
+    elif kind.lower() != "bearer":
+        raise unauthorized("the Authorization header is not of the form `Bearer TOKEN`")
+    secret = secret.strip()
+    if not secret or not secret.isprintable() or " " in secret:
+        raise unauthorized("the Authorization header has no token")
+    return secret
+
+
+def is_local(head: Head) -> bool:
+    """Whether the caller is on this machine and speaks for itself."""
+    if head.peer is None or any(name in FORWARDING for name, _ in head.headers):
+        return False
+    try:
+        peer = ipaddress.ip_address(head.peer)
+    except ValueError:
+        return False
+    mapped = getattr(peer, "ipv4_mapped", None)
+    return bool((mapped or peer).is_loopback)
+
+
+def unauthorized(message: str) -> Problem:
+    """401, and how to do better."""
+    return Problem(
+        401,
+        "unauthorized",
+        message,
+        hint="send `Authorization: Bearer TOKEN`; `tiergate token new` makes one",
+        headers={"WWW-Authenticate": 'Bearer realm="tiergate"'},
+    )
+
+
+def require(caller: Caller, needed: Scope, purpose: str) -> None:
+    """403 unless the caller's token reaches that far; 401 for a caller without one."""
+    if caller.may(needed):
+        return
+    if caller.scope is None:
+        raise unauthorized(f"{purpose} needs a token with scope `{needed}`")
+    raise Problem(
+        403,
+        "insufficient_scope",
+        f"{purpose} needs scope `{needed}`; the token {echo(caller.name)} has `{caller.scope}`",
+        hint=f"`tiergate token new NAME --scope {needed}` makes one that may",
+        headers={
+            "WWW-Authenticate": f'Bearer realm="tiergate", error="insufficient_scope", scope="{needed}"'
+        },
+    )
+
+
+def _host_name(host: str) -> str:
+    """A Host header without port, brackets, case and trailing dot."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        name = name[1:].partition("]")[0]
+    elif name.count(":") == 1:
+        name = name.partition(":")[0]
+    return name.rstrip(".")
+
+
+def _authority(origin: str) -> str | None:
+    """`host:port` of an origin; None for `null` and for what is no origin."""
+    try:
+        return urlsplit(origin).netloc.lower() or None
+    except ValueError:
+        return None
+
+
+def _password(encoded: str) -> str:
+    try:
+        decoded = base64.b64decode(encoded.strip(), validate=True).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError) as error:
+        raise unauthorized("the Basic credentials are not base64 of `name:token`") from error
+    return decoded.partition(":")[2]

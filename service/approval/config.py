@@ -1,0 +1,37 @@
+"""What the API is told at its start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from service.decision.policy import Policy
+from service.fleet import Ladder
+
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiConfig:
+    """Everything the API needs besides its stores."""
+
+    ladders: Mapping[str, Ladder]
+    policy: Policy
+    epoch_of: Callable[[str, str], str]
+    """The epoch of (model, tier) that counts now."""
+    evaluators: Mapping[str, str] = field(default_factory=dict)
+    """Version by evaluator name; kept with every approval."""
+    control_on_serving: bool = False
+    """Whether the control may run on backends that serve clients."""
+    allowed_hosts: tuple[str, ...] = LOOPBACK_NAMES
+    """Host headers answered, without port; a page that rebinds its own name to 127.0.0.1 has another."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of pages elsewhere that may write, such as `https://ops.example`."""
+    loopback_reads: bool = True
+    """Whether a caller on this machine may read without a token."""
+    max_body: int = 64 * 1024
+    """Bytes of a request body; larger is 413."""
+    body_seconds: float = 10.0
+    """How long a body may take to arrive; slower is 408."""
+    probe_seconds: float = 2.0
+    """How long a backend may take to say that it is up before a route moves to it."""

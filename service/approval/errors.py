@@ -1,0 +1,121 @@
+"""Every refusal of the API, in one shape: `{"error": {"code", "message", "hint"}}`.
+
+Problem
+    raised anywhere below the routers; carries its HTTP status. `problem_response` spells it, and the handlers
+    here turn the framework's own errors into the same shape. Nothing a client sent is echoed at length.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+log = logging.getLogger(__name__)
+
+ECHO = 120
+"""Characters of a client's own words that an error repeats at most."""
+
+
+class Problem(Exception):
+    """A request that is refused, and what to do about it."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        headers: Mapping[str, str] | None = None,
+        reasons: Sequence[str] | None = None,
+        decision: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.headers = dict(headers or {})
+        self.reasons = reasons
+        """The verdict's, where a verdict stands in the way."""
+        self.decision = decision
+
+
+def echo(text: str) -> str:
+    """The client's own words, quoted, bounded and printable."""
+    shown = text if len(text) <= ECHO else text[:ECHO] + "…"
+    return repr(shown)
+
+
+def problem_response(problem: Problem) -> JSONResponse:
+    """The JSON body and headers of a refusal."""
+    body: dict[str, Any] = {"code": problem.code, "message": problem.message, "hint": problem.hint}
+    if problem.reasons is not None:
+        body |= {"reasons": list(problem.reasons), "decision": problem.decision}
+    return JSONResponse({"error": body}, status_code=problem.status, headers=problem.headers)
+
+
+def install(app: FastAPI) -> None:
+    """Give every error of the app the one shape."""
+    app.add_exception_handler(Problem, _on_problem)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_bug)
+
+
+async def _on_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, Problem)
+    return problem_response(error)
+
+
+async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    spelled = [_spell(wrong) for wrong in error.errors()[:8]]
+    bad_json = any(wrong["type"] == "json_invalid" for wrong in error.errors())
+    return problem_response(
+        Problem(
+            400 if bad_json else 422,
+            "invalid_json" if bad_json else "invalid_request",
+            "; ".join(spelled),
+            hint=f"{request.url.path.split('/')[1]} fields and types are described at /docs"
+            if not bad_json
+            else "the body must be one JSON object in UTF-8",
+        )
+    )
+
+
+def _spell(wrong: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in wrong["loc"] if part != "body") or "body"
+    return f"{place[:ECHO]}: {wrong['msg']}"
+
+
+async def _on_http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    codes = {
+        400: ("invalid_request", "the body must be one JSON object in UTF-8"),
+        404: ("not_found", "every path is listed at /docs"),
+        405: ("method_not_allowed", "every path and its methods are listed at /docs"),
+    }
+    code, hint = codes.get(error.status_code, ("refused", ""))
+    message = {
+        404: f"there is nothing at {echo(request.url.path)}",
+        405: f"{request.method} is not possible at {echo(request.url.path)}",
+    }.get(error.status_code, str(error.detail))
+    return problem_response(Problem(error.status_code, code, message, hint=hint, headers=error.headers))
+
+
+async def _on_bug(request: Request, error: Exception) -> JSONResponse:
+    return problem_response(
+        Problem(
+            500,
+            "internal_error",
+            "the API met an error of its own",
+            hint="its log has the traceback; the decision log says whether anything was changed",
+        )
+    )

@@ -1,0 +1,161 @@
+"""The ASGI door in front of every route: Host, Origin, token, body size and time, headers of every answer."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.approval.access import (
+    Caller,
+    Head,
+    check_host,
+    check_origin,
+    credentials,
+    is_local,
+    needed_scope,
+    require,
+    unauthorized,
+)
+from service.approval.config import ApiConfig
+from service.approval.errors import Problem, problem_response
+
+log = logging.getLogger(__name__)
+
+EVERY_ANSWER = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    ),
+}
+"""Set where a route has not set its own."""
+
+FindCaller = Callable[[str], Caller | None]
+"""The owner of a secret, None when nobody has it; may block."""
+Count = Callable[[Scope, int], None]
+"""Told the scope and the status of every answer."""
+
+
+class Gatekeeper:
+    """Lets a request through with its `Caller` in `scope["state"]["caller"]`, or refuses it."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        config: ApiConfig,
+        find_caller: FindCaller,
+        open_paths: Collection[str],
+        count: Count,
+    ) -> None:
+        """`open_paths` are read by anybody, under any name: they tell nothing of the models."""
+        self.app = app
+        self._config = config
+        self._find_caller = find_caller
+        self._open_paths = frozenset(open_paths)
+        self._count = count
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_safely(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(raw=message["headers"])
+                for name, text in EVERY_ANSWER.items():
+                    headers.setdefault(name, text)
+                self._count(scope, message["status"])
+            await send(message)
+
+        head = _head(scope)
+        try:
+            caller = await self._admit(head, scope["path"])
+            body = b"" if head.is_read else await self._body(head, receive)
+        except Problem as problem:
+            await problem_response(problem)(scope, receive, send_safely)
+            return
+        scope.setdefault("state", {})["caller"] = caller
+        await self.app(scope, receive if head.is_read else _replay(body, receive), send_safely)
+
+    async def _admit(self, head: Head, path: str) -> Caller:
+        anybody = Caller(name="anybody", scope=None)
+        if head.is_read and path in self._open_paths:
+            return anybody
+        secret = credentials(head)
+        if secret is None or not head.is_read:
+            # A read with a token is not what rebinding steals; everything else must use a name of ours.
+            check_host(head, self._config.allowed_hosts)
+        if not head.is_read:
+            check_origin(head, self._config.allowed_origins)
+        if secret is not None:
+            caller = await run_in_threadpool(self._find_caller, secret)
+            if caller is None:
+                raise unauthorized("the token is unknown, revoked or expired")
+        elif head.is_read and self._config.loopback_reads and is_local(head):
+            return Caller(name="loopback", scope=needed_scope(head))
+        else:
+            caller = anybody
+        require(caller, needed_scope(head), "reading" if head.is_read else "changing anything")
+        return caller
+
+    async def _body(self, head: Head, receive: Receive) -> bytes:
+        """The whole body, within its bounds; the routes see it as if it had come at once."""
+        limit = self._config.max_body
+        too_large = Problem(413, "body_too_large", f"a request body may have {limit} bytes at most")
+        declared = head.all("content-length")
+        if any(not length.isdecimal() or int(length[:20]) > limit for length in declared):
+            raise too_large
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self._config.body_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Problem(
+                            400, "body_cut_off", "the connection closed before the body was complete"
+                        )
+                    body += message.get("body", b"")
+                    if len(body) > limit:
+                        raise too_large
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            raise Problem(
+                408, "body_too_slow", f"the body did not arrive within {self._config.body_seconds:g} s"
+            ) from None
+        kind = ";".join(head.all("content-type")).partition(";")[0].strip().lower()
+        if body and kind != "application/json":
+            raise Problem(
+                415,
+                "not_json",
+                "a request body must be JSON",
+                hint="send it with `Content-Type: application/json`",
+            )
+        return bytes(body)
+
+
+def _head(scope: Scope) -> Head:
+    client = scope.get("client")
+    return Head(
+        method=scope["method"],
+        peer=client[0] if client else None,
+        headers=[(name.decode("latin-1").lower(), text.decode("latin-1")) for name, text in scope["headers"]],
+    )
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return pending.pop() if pending else await receive()
+
+    return receive_again
