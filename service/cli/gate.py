@@ -1,0 +1,258 @@
+"""The API's questions as commands: ladder, verdict, evidence, approve, revoke, rollback, decisions, ledger.
+
+Exit codes: 0 done; `verdict` answers 0 accept, 1 reject, 2 undecided; 3 the API refused or cannot be reached.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+from urllib.parse import urlsplit
+
+import typer
+from rich.console import Console, RenderableType
+
+from service.client.connection import TiergateClient
+from service.client.errors import ApiRefused, ClientError
+from service.client.listings import decisions_view, evidence_view, ledger_view
+from service.client.tables import ladder_view, plain, route_change_view, verdict_view
+from service.decision.verdict import Decision
+
+NO_ANSWER = 3
+VERDICT_EXIT = {Decision.ACCEPT: 0, Decision.REJECT: 1, Decision.UNDECIDED: 2}
+
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="The name clients send.")]
+TierArgument = Annotated[str, typer.Argument(metavar="TIER", help="A tier of its ladder.")]
+UrlOption = Annotated[str, typer.Option("--url", envvar="TIERGATE_URL", help="Where the API listens.")]
+TokenOption = Annotated[
+    str | None,
+    typer.Option(
+        "--token", envvar="TIERGATE_TOKEN", help="Bearer token; other users of this machine can see it here."
+    ),
+]
+TokenFileOption = Annotated[
+    Path | None, typer.Option("--token-file", envvar="TIERGATE_TOKEN_FILE", help="File with the token.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the API's own JSON.")]
+ReasonOption = Annotated[str | None, typer.Option("--reason", help="Kept in the decision log.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Do not ask whether the target's backends are up.")
+]
+DEFAULT_URL = "http://127.0.0.1:8081"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    for command in (ladder, verdict, evidence, approve, revoke, rollback, decisions, ledger):
+        app.command()(command)
+
+
+def ladder(
+    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="All models when left out.")] = None,
+    url: UrlOption = DEFAULT_URL,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a model's tiers, their states, and who serves."""
+    with _asking(url, token, token_file) as client:
+        names = [model] if model is not None else [each["model"] for each in client.models()["models"]]
+        readings = [client.ladder(name) for name in names]
+    if as_json:
+        documents = [dict(reading.document) for reading in readings]
+        _print_json(documents[0] if model is not None else {"ladders": documents})
+        return
+    for reading in readings:
+        _print(ladder_view(reading))
+
+
+def verdict(
+    model: ModelArgument,
+    tier: TierArgument,
+    url: UrlOption = DEFAULT_URL,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what the evidence amounts to. Exit code 0 accept, 1 reject, 2 undecided, 3 no answer."""
+    with _asking(url, token, token_file) as client:
+        reading = client.verdict(model, tier)
+    if as_json:
+        _print_json(reading.document)
+    else:
+        _print(verdict_view(reading))
+    raise typer.Exit(VERDICT_EXIT[reading.verdict.decision])
+
+
+def evidence(
+    model: ModelArgument,
+    tier: TierArgument,
+    pairs: Annotated[int, typer.Option(min=0, max=200, help="How many single pairs to show.")] = 20,
+    all_pairs: Annotated[bool, typer.Option("--all", help="Not only pairs whose arms differ.")] = False,
+    url: UrlOption = DEFAULT_URL,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a verdict rests on: tallies, the control, coverage, and the latest pairs."""
+    with _asking(url, token, token_file) as client:
+        document = client.evidence(model, tier, pairs=pairs, discordant=not all_pairs)
+    if as_json:
+        _print_json(document)
+        return
+    _print(evidence_view(document))
+
+
+def approve(
+    model: ModelArgument,
+    tier: TierArgument,
+    artifact: Annotated[
+        str | None, typer.Option("--artifact", help="sha256 of what will be rolled out.")
+    ] = None,
+    expires_in: Annotated[
+        str | None, typer.Option("--expires-in", help="Seconds, or such as 12h, 30d.")
+    ] = None,
+    override: Annotated[
+        bool, typer.Option("--override", help="Against the verdict; needs --reason and scope admin.")
+    ] = False,
+    reason: ReasonOption = None,
+    url: UrlOption = DEFAULT_URL,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let a tier serve; refused with the reasons unless its verdict is accept."""
+    lasts = int(expires_in) if expires_in is not None and expires_in.isdecimal() else expires_in
+    with _asking(url, token, token_file) as client:
+        change = client.approve(
+            model, tier, artifact=artifact, expires_in=lasts, override=override, reason=reason
+        )
+    _print_json(change.document) if as_json else _print(route_change_view(change))
+
+
+def revoke(
+    model: ModelArgument,
+    tier: TierArgument,
+    reason: ReasonOption = None,
+    force: ForceOption = False,
+    url: UrlOption = DEFAULT_URL,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take an approval back; if the tier serves, the next lower approved one takes over."""
+    with _asking(url, token, token_file) as client:
+        change = client.revoke(model, tier, reason=reason, force=force)
+    _print_json(change.document) if as_json else _print(route_change_view(change))
+
+
+def rollback(
+    model: ModelArgument,
+    to: Annotated[
+        str | None, typer.Option("--to", help="A lower tier; the next approved one by default.")
+    ] = None,
+    reason: ReasonOption = None,
+    force: ForceOption = False,
+    url: UrlOption = DEFAULT_URL,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Route a model to a lower rung at once; never needs evidence."""
+    with _asking(url, token, token_file) as client:
+        change = client.roll_back(model, to=to, reason=reason, force=force)
+    _print_json(change.document) if as_json else _print(route_change_view(change))
+
+
+def decisions(
+    model: ModelArgument,
+    after: Annotated[int, typer.Option(min=0, help="Sequence number to read on from.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, max=1000)] = 100,
+    url: UrlOption = DEFAULT_URL,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show who decided what and when, and whether the log's chain is intact."""
+    with _asking(url, token, token_file) as client:
+        document = client.decisions(model, after=after, limit=limit)
+    if as_json:
+        _print_json(document)
+        return
+    _print(decisions_view(document))
+
+
+def ledger(
+    model: Annotated[str | None, typer.Option("--model", help="One model instead of all.")] = None,
+    url: UrlOption = DEFAULT_URL,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the account of every request, and whether it adds up."""
+    with _asking(url, token, token_file) as client:
+        document = client.ledger(model)
+    if as_json:
+        _print_json(document)
+        return
+    _print(ledger_view(document))
+
+
+def _asking(url: str, token: str | None, token_file: Path | None) -> AbstractContextManager[TiergateClient]:
+    return _Asking(lambda: TiergateClient(url, _token(url, token, token_file)))
+
+
+class _Asking(AbstractContextManager[TiergateClient]):
+    """An open client; what it refuses ends the command with one clear line and exit code 3."""
+
+    def __init__(self, connect: Callable[[], TiergateClient]) -> None:
+        self._connect = connect
+
+    def __enter__(self) -> TiergateClient:
+        try:
+            self._client = self._connect()
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        return self._client
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._client.close()
+        if isinstance(error, ClientError):
+            _fail(error)
+
+
+def _fail(error: ClientError) -> NoReturn:
+    told = Console(stderr=True)
+    told.print(plain(f"{error}", "bold red"), soft_wrap=True)
+    if isinstance(error, ApiRefused):
+        for reason in error.reasons:
+            told.print(plain(f"  {reason}"), soft_wrap=True)
+    if error.hint:
+        told.print(plain(error.hint), soft_wrap=True)
+    raise typer.Exit(NO_ANSWER) from error
+
+
+def _token(url: str, token: str | None, token_file: Path | None) -> str | None:
+    """The token given, or the one that `tiergate up` left here if the API is on this machine."""
+    if token is not None:
+        return token.strip()
+    own = Path(".tiergate") / "token"
+    if token_file is None and own.is_file() and urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1"):
+        token_file = own
+    if token_file is None:
+        return None
+    try:
+        return token_file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"cannot read the token file {token_file}: {error}") from error
+
+
+def _print(what: RenderableType) -> None:
+    Console().print(what)
+
+
+def _print_json(document: Any) -> None:
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))

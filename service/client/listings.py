@@ -1,0 +1,94 @@
+"""Evidence, decision log and ledger for a terminal, straight from the API's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from service.client.readings import Document
+from service.client.tables import plain
+
+
+def evidence_view(document: Document) -> RenderableType:
+    """Tallies, the control, coverage, and single pairs."""
+    return Group(*_evidence(document))
+
+
+def decisions_view(document: Document) -> RenderableType:
+    """Who decided what and when; the state of the chain."""
+    table = _table("seq", "at", "actor", "action", "tier", "reason", "digest")
+    for entry in document["entries"]:
+        told = (entry["at"], entry["actor"], entry["action"], entry["tier"] or "")
+        reason = entry["detail"].get("reason") or ""
+        table.add_row(str(entry["seq"]), *map(plain, told), plain(reason), plain(entry["digest"][:12]))
+    parts: list[RenderableType] = [table, plain(f"chain: {document['chain']}")]
+    if document["broken_at"] is not None:
+        parts[1] = plain(f"chain: {document['chain']} at entry {document['broken_at']}", "bold red")
+    if document["next_after"] is not None:
+        parts.append(plain(f"more: --after {document['next_after']}"))
+    return Group(*parts)
+
+
+def ledger_view(document: Document) -> RenderableType:
+    """Every counter, and whether they add up."""
+    table = _table("", "requests")
+    for name, count in document["counters"].items():
+        for part, number in count.items() if isinstance(count, dict) else [("", count)]:
+            table.add_row(plain(f"{name} {part}".strip()), plain(number))
+    told = "it adds up" if document["balanced"] else "it does not add up"
+    return Group(table, plain(told, "bold"), *(plain(each, "yellow") for each in document["problems"]))
+
+
+def _evidence(document: Document) -> Iterator[RenderableType]:
+    yield plain(f"{document['model']} / {document['tier']}: candidate against baseline", "bold")
+    yield _tallies(document["tallies"])
+    if document["control"] is None:
+        yield plain("no control can run: no capacity to replay the baseline")
+    else:
+        yield plain("control: baseline against itself", "bold")
+        yield _tallies(document["control"])
+    yield _coverage(document["coverage"])
+    if document["pairs"]:
+        yield plain("latest pairs", "bold")
+        yield _pairs(document["pairs"])
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for column in columns:
+        table.add_column(column)
+    return table
+
+
+def _tallies(tallies: Sequence[Document]) -> Table:
+    table = _table("evaluator", "pairs", "harms", "benefits", "both failed", "not counted", "unscored")
+    for tally in tallies:
+        unscored = ", ".join(f"{reason} {count}" for reason, count in tally["unscored"].items())
+        counts = (tally[name] for name in ("n", "harm", "benefit", "both_failed", "not_counted"))
+        table.add_row(plain(tally["evaluator"]), *map(str, counts), plain(unscored or "0"))
+    return table
+
+
+def _coverage(coverage: Document) -> Table:
+    table = _table("stratum", "requests", "pairs")
+    traffic, evidence = coverage["traffic"], coverage["evidence"]
+    for stratum in sorted({*traffic, *evidence}):
+        table.add_row(plain(stratum), str(traffic.get(stratum, 0)), str(evidence.get(stratum, 0)))
+    return table
+
+
+def _pairs(pairs: Sequence[Document]) -> Table:
+    table = _table("at", "evaluator", "baseline", "candidate", "why")
+    for pair in pairs:
+        told = (pair["at"], pair["evaluator"], pair["baseline_label"] or "", pair["candidate_label"] or "")
+        table.add_row(*map(plain, told), plain(_why(pair)))
+    return table
+
+
+def _why(pair: Document) -> str:
+    """The reason of the arm that failed, the candidate's first."""
+    blamed = "baseline_reason" if pair["candidate_passed"] else "candidate_reason"
+    return str(pair["unscored_reason"] or pair[blamed] or "")
