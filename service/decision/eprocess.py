@@ -1,0 +1,142 @@
+"""The one engine (statistics A1, A2): betting e-processes with a frozen mixture of bets, and their limits.
+
+Against H0 `theta >= m`, a bet k on a unit with mean difference D multiplies the capital by
+
+    1 + k (m - D) / (1 - m)
+
+which has mean at most 1 under H0 (Waudby-Smith & Ramdas 2023, betting; Ville's inequality makes the capital valid
+at every stopping time). The e-value is the capital averaged over the grid of bets. For single pairs, D is +1
+(harm), -1 (benefit) or 0, and the product depends only on the counts; for conversations D is the mean of their
+pairs, and only the histogram of these means matters. Everything is in natural logarithms, up to 1e7 units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from service.decision.tally import Tally
+
+_EDGE = 1 - 1e-12
+"""Where the search for a limit starts; a limit beyond it is 1 (or -1)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Bets in (0, 1) and the share of the capital on each. Frozen for the life of an epoch."""
+
+    bets: tuple[float, ...]
+    weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.bets) != len(self.weights) or not self.bets:
+            raise ValueError("a grid needs one weight for every bet, and at least one bet")
+        if not all(0 < bet < 1 for bet in self.bets) or not all(weight > 0 for weight in self.weights):
+            raise ValueError("bets must be in (0, 1) and weights above 0")
+        if not math.isclose(math.fsum(self.weights), 1, abs_tol=1e-12):
+            raise ValueError(f"weights must sum to 1, got {math.fsum(self.weights)}")
+
+
+G10 = Grid(
+    bets=(0.999, *(2**-exponent for exponent in (0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4.5, 5.5))),
+    weights=(0.11,) * 8 + (0.06,) * 2,
+)
+"""Bets for showing non-inferiority."""
+H5 = Grid(bets=(0.9, 0.5, 0.25, 0.125, 0.0625), weights=(0.2,) * 5)
+"""Bets for showing harm."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Differences:
+    """How many units had each mean difference D in [-1, 1]; positive is worse."""
+
+    values: NDArray[np.float64]
+    counts: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, histogram: Mapping[float, int]) -> Differences:
+        """From any histogram of D, fractional scores included; ValueError outside [-1, 1] or below 0 units."""
+        values = np.array(list(histogram.keys()), dtype=np.float64)
+        counts = np.array(list(histogram.values()), dtype=np.float64)
+        if not np.all(np.abs(values) <= 1) or not np.all(counts >= 0):
+            raise ValueError("differences must be in [-1, 1] and their counts at least 0")
+        return cls(values=values, counts=counts)
+
+    @classmethod
+    def of_tally(cls, tally: Tally) -> Differences:
+        """One unit per conversation: the mean of its pairs (statistics A2)."""
+        histogram: Counter[float] = Counter()
+        for triple, count in tally.units.items():
+            histogram[(triple.harm - triple.benefit) / triple.pairs] += count
+        return cls.of(histogram)
+
+    @property
+    def units(self) -> float:
+        return float(self.counts.sum())
+
+    def mirrored(self) -> Differences:
+        """Harm and benefit exchanged."""
+        return Differences(values=-self.values, counts=self.counts)
+
+
+def log_capital(differences: Differences, m: float, grid: Grid) -> NDArray[np.float64]:
+    """Log capital of each bet of the grid against H0 `theta >= m`; ValueError unless -1 < m < 1."""
+    return log_factors(differences.values, m, grid) @ differences.counts
+
+
+def log_factors(values: NDArray[np.float64], m: float, grid: Grid) -> NDArray[np.float64]:
+    """What one unit of each value does to the log capital of each bet (bets x values)."""
+    if not -1 < m < 1:
+        raise ValueError(f"the bound on theta must be in (-1, 1), got {m}")
+    return np.log1p(np.multiply.outer(np.array(grid.bets), (m - values) / (1 - m)))
+
+
+def log_mixture(log_capitals: NDArray[np.float64], grid: Grid) -> float:
+    """Log of the weighted mean of capitals, without leaving log space."""
+    terms = np.log(grid.weights) + log_capitals
+    top = terms.max()
+    return float(top + np.log(np.exp(terms - top).sum()))
+
+
+def log_e_noninferiority(differences: Differences, m: float, grid: Grid = G10) -> float:
+    """log E_NI(m): evidence against `theta >= m`. 0 without units; compare with log(1/alpha)."""
+    return log_mixture(log_capital(differences, m, grid), grid)
+
+
+def log_e_harm(differences: Differences, m: float, grid: Grid = H5) -> float:
+    """log E_HARM(m): evidence against `theta <= m`; E_NI with harm and benefit exchanged and m negated."""
+    return log_e_noninferiority(differences.mirrored(), -m, grid)
+
+
+def log_mean(first: float, second: float) -> float:
+    """Log of the mean of two e-values, which is again an e-value."""
+    return float(np.logaddexp(first, second) - math.log(2))
+
+
+def upper_limit(differences: Differences, alpha: float, grid: Grid = G10) -> float:
+    """sup{m: E_NI(m) < 1/alpha}: theta stays below it forever with probability 1 - alpha. 1 without units."""
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must be in (0, 1), got {alpha}")
+    threshold = -math.log(alpha)
+
+    def excess(m: float) -> float:
+        return log_e_noninferiority(differences, m, grid) - threshold
+
+    # E_NI never falls as m grows, and at -1 no bet can have won: the only open end is the upper one.
+    if excess(_EDGE) <= 0:
+        return 1.0
+    return float(brentq(excess, -_EDGE, _EDGE, xtol=1e-13, maxiter=500))
+
+
+def confidence_sequence(
+    differences: Differences, alpha: float, *, upper_grid: Grid = G10, lower_grid: Grid = H5
+) -> tuple[float, float]:
+    """Limits of theta, each wrong with probability at most alpha over all looks (level 1 - 2 alpha together)."""
+    lower = -upper_limit(differences.mirrored(), alpha, lower_grid)
+    return lower, upper_limit(differences, alpha, upper_grid)
