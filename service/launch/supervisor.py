@@ -1,0 +1,236 @@
+"""Starts parts in order, waits until each is ready, restarts what crashes, stops them in the opposite order.
+
+StartFailed
+    a part that ended or was not ready in time at the first start; the others are stopped again
+"""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from service.launch.child import Child
+from service.launch.part import Part
+
+WATCHDOG = Path(__file__).with_name("watchdog.py")
+LOOK = 0.2
+"""Seconds between two looks at the children."""
+FIRST_PAUSE = 0.5
+"""Seconds before the first restart; doubled each time."""
+LONGEST_PAUSE = 30.0
+TELL_EVERY = 10.0
+"""Seconds between two words about a part that is still starting."""
+STEADY = 60.0
+"""A part that ran so many seconds starts again from the first pause."""
+
+
+class StartFailed(Exception):
+    """A part did not start, with the end of its log and what to do."""
+
+
+class _Stopped(Exception):
+    """Told to stop while parts were still starting."""
+
+
+@dataclass(slots=True)
+class _Kept:
+    child: Child
+    pause: float = 0.0
+    """Seconds before the last restart."""
+    restart_at: float | None = None
+    """Monotonic seconds; None while it runs."""
+    announced: bool = True
+
+
+class Supervisor:
+    """Keeps parts running for as long as the `with` block lasts.
+
+    All children belong to one thread of its own, so the caller may do something else meanwhile. If the caller
+    is killed, the kernel tells the children to stop and a watchdog ends what does not.
+    """
+
+    def __init__(
+        self,
+        parts: Sequence[Part],
+        log_dir: Path,
+        *,
+        environ: Mapping[str, str],
+        say: Callable[[str], None],
+        hurry: Callable[[], bool] = lambda: False,
+        keep_open: Sequence[int] = (),
+    ) -> None:
+        """`say` is told of starts, crashes and stops; `hurry` turns true when stopping must not wait;
+        `keep_open` are files that stay open until the last child is gone, whatever happens to the caller."""
+        names = [part.name for part in parts]
+        if len(set(names)) != len(names):
+            raise ValueError(f"two parts have one name: {names}")
+        self._parts = tuple(parts)
+        self._log_dir = log_dir
+        self._environ = dict(environ)
+        self._say = say
+        self._hurry = hurry
+        self._keep_open = tuple(keep_open)
+        self._children: list[_Kept] = []
+        self._stopping = threading.Event()
+        self._settled = threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._log_dir.mkdir(parents=True, exist_ok=True)
+        self._thread.start()
+        try:
+            self._settled.wait()
+        except BaseException:
+            self._stop()
+            raise
+        if self._failure is not None:
+            self._stop()
+            raise self._failure
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop()
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of what runs now, by part."""
+        return {
+            kept.child.part.name: kept.child.pid for kept in list(self._children) if kept.restart_at is None
+        }
+
+    def wait(self) -> None:
+        """Until the supervisor itself ends, which only an error of its own makes it do."""
+        self._thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _stop(self) -> None:
+        self._stopping.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            with self._watchdog() as tell:
+                try:
+                    for part in self._parts:
+                        self._start(part, tell)
+                    self._settled.set()
+                    while not self._stopping.wait(LOOK):
+                        for kept in self._children:
+                            self._look_after(kept, tell)
+                except _Stopped:
+                    pass
+                finally:
+                    self._stop_children(tell)
+        except BaseException as error:
+            self._failure = error
+        finally:
+            self._settled.set()
+
+    @contextlib.contextmanager
+    def _watchdog(self) -> Iterator[Callable[[str], None]]:
+        popen = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(WATCHDOG)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            bufsize=1,
+            pass_fds=self._keep_open,
+            start_new_session=True,
+        )
+        pipe = popen.stdin
+        assert pipe is not None
+
+        def tell(line: str) -> None:
+            # Without its watchdog a supervisor still works; the kernel's own signal remains.
+            with contextlib.suppress(BrokenPipeError):
+                pipe.write(line + "\n")
+
+        try:
+            yield tell
+        finally:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+            popen.wait()
+
+    def _start(self, part: Part, tell: Callable[[str], None]) -> None:
+        child = self._spawn(part, tell)
+        self._children.append(_Kept(child))
+        said = 0.0
+        while True:
+            awaited = part.ready(child.log())
+            if (ended := child.ended()) is not None:
+                raise StartFailed(_start_failure(child, f"it {ended}"))
+            if awaited is None:
+                break
+            waited = time.monotonic() - child.started_at
+            if waited > part.ready_seconds:
+                raise StartFailed(_start_failure(child, f"after {waited:.0f} s still {awaited}"))
+            if waited - said > TELL_EVERY:
+                self._say(f"{part.name} is still starting: {awaited}")
+                said = waited
+            if self._stopping.wait(LOOK):
+                raise _Stopped
+        self._say(f"{part.name} is ready")
+
+    def _spawn(self, part: Part, tell: Callable[[str], None]) -> Child:
+        child = Child(part, self._log_dir, self._environ)
+        tell(f"+{child.pid}")
+        return child
+
+    def _look_after(self, kept: _Kept, tell: Callable[[str], None]) -> None:
+        part, now = kept.child.part, time.monotonic()
+        if kept.restart_at is not None:
+            if now >= kept.restart_at:
+                kept.restart_at = None
+                kept.announced = False
+                kept.child = self._spawn(part, tell)
+            return
+        ended = kept.child.ended()
+        if ended is None:
+            if not kept.announced and part.ready(kept.child.log()) is None:
+                kept.announced = True
+                self._say(f"{part.name} is ready again")
+            kept.child.move_long_log_aside()
+            return
+        kept.child.kill_group()
+        tell(f"-{kept.child.pid}")
+        steady = now - kept.child.started_at >= STEADY
+        kept.pause = FIRST_PAUSE if steady else min(max(kept.pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
+        kept.restart_at = now + kept.pause
+        self._say(
+            f"{part.name} {ended}; it starts again in {kept.pause:g} s. "
+            f"The end of {kept.child.log_path}:\n{kept.child.last_lines(4)}".rstrip()
+        )
+
+    def _stop_children(self, tell: Callable[[str], None]) -> None:
+        for kept in reversed(self._children):
+            name = kept.child.part.name
+            if kept.restart_at is None:
+                self._say(f"stopping {name}")
+                if not kept.child.stop(self._hurry):
+                    self._say(f"{name} did not stop within {kept.child.part.stop_seconds:g} s and was killed")
+                tell(f"-{kept.child.pid}")
+
+
+def _start_failure(child: Child, why: str) -> str:
+    part = child.part
+    text = f"{part.name} did not start: {why}."
+    if lines := child.last_lines():
+        text += f"\n  The end of {child.log_path}:\n{lines.rstrip()}"
+    return f"{text}\n  {part.advice}" if part.advice else text
