@@ -26,7 +26,7 @@ ROUTES_CHANGED = "tiergate:routes:changed"
 """Channel: the model whose route changed."""
 
 SHADOW_TOKENS = "tiergate:shadow:tokens"
-"""Hash: what is left in the bucket of shadow traffic (`level`) and when it was last filled (`at`, unix seconds)."""
+"""Hash: what is left in the bucket of shadow traffic (`level`), and when it was filled (`at`)."""
 
 META = "#"
 """Fields of a ledger hash that begin so are about the ledger, not counters."""

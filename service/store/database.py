@@ -1,0 +1,204 @@
+"""One SQL database, SQLite (WAL) or PostgreSQL, opened, checked and spoken to in whole transactions."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import Connection, Engine, Table, event, inspect, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DataError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+)
+
+from service.store import schema
+
+_BUSY_SECONDS = 20.0
+_CONNECT_SECONDS = 5
+_OLDEST_SQLITE = (3, 35, 0)  # RETURNING
+_HOW = "write sqlite:////path/to/tiergate.db or postgresql://user:password@host/name"
+
+
+class StoreUnusable(RuntimeError):
+    """The database cannot be used; the message says what to do."""
+
+
+class Database:
+    """An engine of one process (open it after a fork) and the two kinds of transaction there are."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    @property
+    def shown_url(self) -> str:
+        """Where it is, without the password."""
+        return self._engine.url.render_as_string(hide_password=True)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self._engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction in which every statement sees the same moment."""
+        options: dict[str, Any] = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        with (
+            self._translated(),
+            self._engine.connect() as plain,
+            plain.execution_options(**options) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that holds SQLite's write lock from its start; committed unless the block raises."""
+        with (
+            self._translated(),
+            self._engine.connect() as plain,
+            plain.execution_options(tiergate_write=True) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
+        """An INSERT that knows ON CONFLICT and RETURNING."""
+        return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
+
+    def lock(self, connection: Connection, name: str) -> None:
+        """Keep other holders of this name out until the transaction ends; SQLite admits one writer anyway."""
+        if not self.is_sqlite:
+            number = int.from_bytes(bytes.fromhex(schema.key_of(name)[:16]), "big", signed=True)
+            connection.execute(select(sqlalchemy.func.pg_advisory_xact_lock(number)))
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (IntegrityError, ProgrammingError, DataError):
+            raise  # ours to fix, not the operator's
+        except (OperationalError, InterfaceError, DatabaseError) as error:
+            raise StoreUnusable(_advice(self._engine.url, str(error.orig))) from error
+
+
+def open_database(url: str) -> Database:
+    """Open the database, make its tables if it is empty, and check that they are of this version.
+
+    Raises StoreUnusable. Several processes may open an empty database at once.
+    """
+    database = Database(_engine(_checked_url(url)))
+    try:
+        with database.write() as connection:
+            database.lock(connection, "schema")
+            _make_or_check(connection, database.shown_url)
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def _checked_url(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise StoreUnusable(f"not a database URL: {_HOW}") from error
+    if parsed.drivername in ("postgresql", "postgres", "postgresql+psycopg"):
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.drivername not in ("sqlite", "sqlite+pysqlite"):
+        raise StoreUnusable(f"{parsed.drivername!r} databases are not supported: {_HOW}")
+    if not parsed.database or parsed.database == ":memory:" or parsed.query:
+        raise StoreUnusable(f"SQLite needs a file that all processes can open: {_HOW}")
+    if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
+        raise StoreUnusable(
+            f"SQLite {sqlite3.sqlite_version} is too old, 3.35 is needed: use PostgreSQL or a newer Python"
+        )
+    try:
+        # Labels and reasons in it are nobody else's business; the -wal file takes over its mode.
+        Path(parsed.database).touch(mode=0o600)
+    except OSError as error:
+        raise StoreUnusable(_advice(parsed, f"unable to open database file ({error.strerror})")) from error
+    return parsed
+
+
+def _engine(url: URL) -> Engine:
+    if url.drivername == "postgresql+psycopg":
+        return sqlalchemy.create_engine(
+            url,
+            pool_pre_ping=True,
+            connect_args={"connect_timeout": _CONNECT_SECONDS, "application_name": "tiergate"},
+        )
+    engine = sqlalchemy.create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
+
+    @event.listens_for(engine, "connect")
+    def set_up(connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # BEGIN is ours: the module would begin late and deferred
+        for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+            connection.execute(f"PRAGMA {pragma}").close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("tiergate_write", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _make_or_check(connection: Connection, shown_url: str) -> None:
+    present = set(inspect(connection).get_table_names())
+    if not present:
+        schema.metadata.create_all(connection)
+        connection.execute(schema.schema_version.insert().values(version=schema.VERSION))
+        return
+    if "schema_version" not in present:
+        raise StoreUnusable(
+            f"the database {shown_url} holds tables of something else ({', '.join(sorted(present)[:3])}): "
+            "point database_url (TIERGATE_DATABASE_URL) at an empty one"
+        )
+    version = connection.execute(select(schema.schema_version.c.version)).scalar_one_or_none()
+    if version != schema.VERSION:
+        newer = version is not None and version > schema.VERSION
+        raise StoreUnusable(
+            f"the database {shown_url} has schema version {version}, this Tiergate reads {schema.VERSION}: "
+            + ("upgrade Tiergate" if newer else "start with a new database, or run the Tiergate that made it")
+        )
+    if missing := set(schema.metadata.tables) - present:
+        raise StoreUnusable(
+            f"the database {shown_url} lacks the tables {sorted(missing)}: restore a backup, or start anew"
+        )
+
+
+def _advice(url: URL, cause: str) -> str:
+    """What went wrong, in the database's words, and what to do about it."""
+    shown = url.render_as_string(hide_password=True)
+    cause = " ".join(cause.split())
+    if url.drivername == "postgresql+psycopg":
+        return (
+            f"PostgreSQL at {shown} cannot be used: {cause}. Start it, or correct database_url "
+            "(TIERGATE_DATABASE_URL): host, port, user, password and database name"
+        )
+    path = url.database
+    for sign, advice in {
+        "not a database": "it is damaged or no database: restore a backup, or move it away and start again",
+        "malformed": "it is damaged: restore a backup, or move it away and start again",
+        "unable to open": "make its directory, and let this user write in it",
+        "readonly": "let this user write the file and its directory",
+        "locked": f"another process wrote for more than {_BUSY_SECONDS:.0f} s: find and stop it",
+        "is full": "make room on its disk",
+    }.items():
+        if sign in cause:
+            return f"the database file {path} cannot be used ({cause}): {advice}"
+    return f"the database file {path} cannot be used ({cause}): look at its disk, owner and mode"

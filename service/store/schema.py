@@ -1,0 +1,232 @@
+"""The tables. One description for SQLite and PostgreSQL; `VERSION` changes with any of them.
+
+Keys made of several names are hashed (`key_of`), so that indices stay small at a million pairs. No prompt
+is in here: labels and one-sentence reasons are, until `retention` takes the reasons away.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+VERSION = 1
+
+metadata = MetaData()
+
+
+def key_of(*parts: str) -> str:
+    """128 bits of sha256 over the parts, each with its length: `ab, c` and `a, bc` differ."""
+    joined = b"".join(len(encoded := part.encode()).to_bytes(4, "big") + encoded for part in parts)
+    return sha256(joined).hexdigest()[:32]
+
+
+schema_version = Table("schema_version", metadata, Column("version", Integer, primary_key=True))
+
+captures = Table(
+    "captures",
+    metadata,
+    Column("capture_id", String, primary_key=True),
+    Column("mark", String, nullable=False),  # of the model, see capture.model_mark
+    Column("state", String, nullable=False),
+    Column("owner", String, nullable=False),
+    Column("lease_until", Double, nullable=False),
+    Column("leases", Integer, nullable=False),  # how often it was taken; more than one means a holder died
+    Column("settled_at", Double),
+    Index("captures_by_state", "state", "lease_until"),
+    Index("captures_by_mark", "state", "mark"),
+)
+
+settled_captures = Table(
+    # What retention removed from `captures`, so that the account still adds up.
+    "settled_captures",
+    metadata,
+    Column("state", String, primary_key=True),
+    Column("mark", String, primary_key=True),
+    Column("amount", BigInteger, nullable=False),
+)
+
+units = Table(
+    "units",
+    metadata,
+    Column("unit_id", String, primary_key=True),  # key_of capture, tier, arm, evaluator, version, epoch
+    Column("capture_id", String, nullable=False),
+    Column("model", String, nullable=False),
+    Column("tier", String, nullable=False),
+    Column("arm", String, nullable=False),
+    Column("epoch", String, nullable=False),
+    Column("evaluator", String, nullable=False),
+    Column("version", String, nullable=False),
+    Column("conversation", String, nullable=False),
+    Column("stratum", String, nullable=False),
+    Column("tenant", String, nullable=False),
+    Column("digest", String, nullable=False),
+    Column("counted", Boolean, nullable=False),
+    Column("discordant", Boolean, nullable=False),
+    Column("at", Double, nullable=False),
+    Index("units_by_time", "model", "tier", "arm", "at"),
+    Index("units_discordant", "model", "tier", "arm", "discordant", "at"),
+)
+
+pairs = Table(
+    "pairs",
+    metadata,
+    Column("unit_id", String, primary_key=True),
+    Column("item", Integer, primary_key=True),
+    Column("outcome", String, nullable=False),
+    Column("unscored_reason", String, nullable=False),
+    Column("baseline_passed", Boolean),
+    Column("candidate_passed", Boolean),
+    Column("baseline_label", String, nullable=False),
+    Column("candidate_label", String, nullable=False),
+    Column("baseline_reason", Text, nullable=False),
+    Column("candidate_reason", Text, nullable=False),
+    Column("origin", String, nullable=False),
+)
+
+claims = Table(
+    # Which capture counts for a conversation, and for a request digest, in an epoch of one tier and
+    # evaluator.
+    "claims",
+    metadata,
+    Column("claim", String, primary_key=True),
+    Column("capture_id", String, nullable=False),
+)
+
+tallies = Table(
+    # kind `unit`: conversations by triple; `both_failed`, `not_counted`, `unscored` (with its reason): pairs.
+    "tallies",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("tier", String, primary_key=True),
+    Column("arm", String, primary_key=True),
+    Column("epoch", String, primary_key=True),
+    Column("evaluator", String, primary_key=True),
+    Column("version", String, primary_key=True),
+    Column("stratum", String, primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("reason", String, primary_key=True),
+    Column("pairs", Integer, primary_key=True, autoincrement=False),
+    Column("harm", Integer, primary_key=True, autoincrement=False),
+    Column("benefit", Integer, primary_key=True, autoincrement=False),
+    Column("amount", BigInteger, nullable=False),
+)
+
+pair_ledger = Table(
+    # Pairs by what became of them; outcome `due` is counted on its own, so that the sum can fail.
+    "pair_ledger",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("tier", String, primary_key=True),
+    Column("arm", String, primary_key=True),
+    Column("evaluator", String, primary_key=True),
+    Column("outcome", String, primary_key=True),
+    Column("reason", String, primary_key=True),
+    Column("amount", BigInteger, nullable=False),
+)
+
+epochs = Table(
+    "epochs",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("tier", String, primary_key=True),
+    Column("epoch", String, primary_key=True),
+    Column("attempt", Integer, nullable=False),
+    Index("epochs_by_attempt", "model", "tier", "attempt", unique=True),
+)
+
+prefixes = Table(
+    # Message lists and the beginnings of them, by hash of model, tenant and list.
+    "prefixes",
+    metadata,
+    Column("prefix", String, primary_key=True),
+    Column("conversation", String, nullable=False),
+    Column("complete", Boolean, nullable=False),  # somebody sent exactly this list
+)
+
+ledger_instances = Table(
+    "ledger_instances",
+    metadata,
+    Column("instance", String, primary_key=True),
+    Column("closed", Boolean, nullable=False),
+    Column("written_at", Double, nullable=False),
+)
+
+ledger_counters = Table(
+    "ledger_counters",
+    metadata,
+    Column("instance", String, primary_key=True),
+    Column("counter", String, primary_key=True),
+    Column("amount", BigInteger, nullable=False),
+)
+
+in_doubt = Table(
+    # Captures a proxy counted as dropped(store_down) without knowing whether Redis took them.
+    "in_doubt",
+    metadata,
+    Column("capture_id", String, primary_key=True),
+    Column("mark", String, nullable=False),
+)
+
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("at", Double, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("action", String, nullable=False),
+    Column("model", String, nullable=False),
+    Column("tier", String, nullable=False),
+    Column("detail", Text, nullable=False),  # canonical JSON
+    Column("prev", String, nullable=False),
+    Column("digest", String, nullable=False),
+    Index("decisions_by_model", "model", "seq"),
+)
+
+decision_head = Table(
+    # The last row of the log: without it, cutting rows off the end would go unnoticed.
+    "decision_head",
+    metadata,
+    Column("only", Integer, primary_key=True, autoincrement=False),
+    Column("seq", Integer, nullable=False),
+    Column("digest", String, nullable=False),
+)
+
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("tier", String, primary_key=True),
+    Column("document", Text, nullable=False),
+)
+
+routes = Table(
+    "routes",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("weights", Text, nullable=False),
+    Column("version", Integer, nullable=False),
+)
+
+tokens = Table(
+    "tokens",
+    metadata,
+    Column("token_id", String, primary_key=True),
+    Column("name", String, nullable=False, unique=True),
+    Column("digest", String, nullable=False),
+    Column("scopes", String, nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double),
+    Column("revoked_at", Double),
+)

