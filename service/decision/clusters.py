@@ -1,12 +1,12 @@
-"""What conversations cost a fixed-sample look: the design effect of Rao & Scott, with a guard for rare events.
+"""What conversations cost a fixed-sample look: Rao & Scott's design effect, guarded for rare events.
 
 K conversations with n_k pairs, S_k = harms - benefits, N pairs, theta = sum S / N (statistics B1.6):
 
     V_CR1 = K/(K-1) sum (S_k - n_k theta)^2 / N^2      V_iid = s_D^2 / N      DEFF = max(1, V_CR1 / V_iid)
 
 and z of Tango is divided by sqrt(DEFF) (Rao & Scott 1992, Biometrics 48:577). With fewer than 20 discordant
-conversations the ratio is noise, so DEFF is at least 1 + (sum n_k^2 / N - 1) rho with rho .25. Chi-squared tests of
-no difference: Obuchowski 1998, Durkalski 2003, Yang 2010; they impose no margin and never approve.
+conversations the ratio is noise, so DEFF is at least 1 + (sum n_k^2 / N - 1) rho with rho .25. Chi-squared
+tests of no difference: Obuchowski 1998, Durkalski 2003, Yang 2010; they impose no margin and never approve.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ def cluster_variance(tally: Tally) -> float | None:
         return None
     theta = (tally.harm - tally.benefit) / tally.n
     squares = math.fsum(
-        count * (triple.harm - triple.benefit - triple.pairs * theta) ** 2 for triple, count in tally.units.items()
+        count * (triple.harm - triple.benefit - triple.pairs * theta) ** 2
+        for triple, count in tally.units.items()
     )
     return tally.conversations / (tally.conversations - 1) * squares / tally.n**2
 
@@ -70,7 +71,8 @@ def yang(tally: Tally) -> float:
     clusters, total = tally.conversations, tally.harm - tally.benefit
     theta = total / tally.n
     centred = math.fsum(
-        count * (triple.harm - triple.benefit - triple.pairs * theta) ** 2 for triple, count in tally.units.items()
+        count * (triple.harm - triple.benefit - triple.pairs * theta) ** 2
+        for triple, count in tally.units.items()
     )
     return (clusters - 1) / clusters * total**2 / ((centred + squares) / 2)
 

@@ -4,10 +4,11 @@ Against H0 `theta >= m`, a bet k on a unit with mean difference D multiplies the
 
     1 + k (m - D) / (1 - m)
 
-which has mean at most 1 under H0 (Waudby-Smith & Ramdas 2023, betting; Ville's inequality makes the capital valid
-at every stopping time). The e-value is the capital averaged over the grid of bets. For single pairs, D is +1
-(harm), -1 (benefit) or 0, and the product depends only on the counts; for conversations D is the mean of their
-pairs, and only the histogram of these means matters. Everything is in natural logarithms, up to 1e7 units.
+which has mean at most 1 under H0 (Waudby-Smith & Ramdas 2023, betting; Ville's inequality makes the capital
+valid at every stopping time). The e-value is the capital averaged over the grid of bets. For single pairs, D
+is +1 (harm), -1 (benefit) or 0, and the product depends only on the counts; for conversations D is the mean
+of their pairs, and only the histogram of these means matters. Everything is in natural logarithms, up to 1e7
+units.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Differences:
 
     @classmethod
     def of(cls, histogram: Mapping[float, int]) -> Differences:
-        """From any histogram of D, fractional scores included; ValueError outside [-1, 1] or below 0 units."""
+        """From any histogram of D, fractions included; ValueError outside [-1, 1] or below 0 units."""
         values = np.array(list(histogram.keys()), dtype=np.float64)
         counts = np.array(list(histogram.values()), dtype=np.float64)
         if not np.all(np.abs(values) <= 1) or not np.all(counts >= 0):
@@ -94,7 +95,8 @@ def log_factors(values: NDArray[np.float64], m: float, grid: Grid) -> NDArray[np
     """What one unit of each value does to the log capital of each bet (bets x values)."""
     if not -1 < m < 1:
         raise ValueError(f"the bound on theta must be in (-1, 1), got {m}")
-    return np.log1p(np.multiply.outer(np.array(grid.bets), (m - values) / (1 - m)))
+    factors: NDArray[np.float64] = np.log1p(np.multiply.outer(np.array(grid.bets), (m - values) / (1 - m)))
+    return factors
 
 
 def log_mixture(log_capitals: NDArray[np.float64], grid: Grid) -> float:
@@ -137,6 +139,6 @@ def upper_limit(differences: Differences, alpha: float, grid: Grid = G10) -> flo
 def confidence_sequence(
     differences: Differences, alpha: float, *, upper_grid: Grid = G10, lower_grid: Grid = H5
 ) -> tuple[float, float]:
-    """Limits of theta, each wrong with probability at most alpha over all looks (level 1 - 2 alpha together)."""
+    """Limits of theta, each wrong with probability at most alpha over all looks (together 1 - 2 alpha)."""
     lower = -upper_limit(differences.mirrored(), alpha, lower_grid)
     return lower, upper_limit(differences, alpha, upper_grid)

@@ -1,4 +1,4 @@
-"""Everything `decide` may know about one tier: tallies, the control, coverage, and what load runs measured."""
+"""Everything `decide` may know about one tier: tallies, control, coverage, what load runs measured."""
 
 from __future__ import annotations
 
@@ -32,6 +32,10 @@ class Coverage:
     traffic: Mapping[str, int] = field(default_factory=dict)
     evidence: Mapping[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if any(count < 0 for counts in (self.traffic, self.evidence) for count in counts.values()):
+            raise ValueError("traffic and evidence are counts: none can be negative")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
@@ -50,3 +54,11 @@ class Evidence:
     coverage: Coverage | None = None
     slo: Measured | None = None
     money: Measured | None = None
+    max_pairs: Mapping[str, int] = field(default_factory=dict)
+    """N_max by evaluator name, fixed once per epoch (statistics A13); without one, no end."""
+
+    def __post_init__(self) -> None:
+        if self.attempt < 1 or self.tiers_under_test < 1:
+            raise ValueError(
+                f"attempt and tiers_under_test count from 1, got {self.attempt} and {self.tiers_under_test}"
+            )

@@ -1,11 +1,11 @@
-"""Exact unconditional p for non-inferiority, tables ordered by Tango's z. A single look; shown, never decides.
+"""Exact unconditional p, tables ordered by Tango's z. A single look; shown, never decides.
 
 Hsueh, Liu & Chen 2001 (Biometrics 57:478): the worst case of `theta >= margin` lies on `theta = margin`, so
 
-    p = max over q of P{ z(I, J) <= z(b, c) },   (I, J) multinomial in n pairs, P(benefit) = q, P(harm) = q + margin
+    p = max over q of P{ z(I, J) <= z(b, c) }      (I, J) multinomial, P(benefit) = q, P(harm) = q + margin
 
-For each J the region is I <= cut(J), which makes the inner sum one binomial tail. Berger & Boos 1994: q may be
-searched inside a 1 - gamma Clopper-Pearson interval if gamma is added to p; that keeps large n cheap.
+For each J the region is I <= cut(J), which makes the inner sum one binomial tail. Berger & Boos 1994: q may
+be searched inside a 1 - gamma Clopper-Pearson interval if gamma is added to p; that keeps large n cheap.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_cheap(b: int, c: int, n: int) -> bool:
 
 
 def exact_p(b: int, c: int, n: int, margin: float, *, gamma: float | None = None) -> float:
-    """p against `theta >= margin`; 1 without pairs. `gamma` defaults to 0 up to 5000 pairs and 1e-6 beyond."""
+    """p against `theta >= margin`; 1 without pairs. `gamma`: 0 up to 5000 pairs, 1e-6 beyond."""
     if not 0 < margin < 1:
         raise ValueError(f"margin must be in (0, 1), got {margin}")
     if n == 0:

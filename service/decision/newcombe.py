@@ -34,7 +34,7 @@ def interval(*, both_failed: int, harm: int, benefit: int, n: int, level: float)
     lower_candidate, upper_candidate = wilson(candidate, n, quantile)
     lower_baseline, upper_baseline = wilson(baseline, n, quantile)
     margins = math.sqrt(float(candidate * (n - candidate)) * float(baseline * (n - baseline)))
-    association = both_failed * both_passed - harm * benefit
+    association: float = both_failed * both_passed - harm * benefit
     if association > 0:
         association = max(association - n / 2, 0)
     phi = association / margins if margins else 0.0

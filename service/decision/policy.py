@@ -31,6 +31,24 @@ class Asked(StrEnum):
     OFF = "off"
 
 
+class AlphaSpending(StrEnum):
+    """How `alpha_accept` is shared over the epochs in which one tier is submitted again (statistics A5)."""
+
+    OVER_ATTEMPTS = "over_attempts"
+    """Attempt j gets alpha 6 / (pi^2 j^2): any number of attempts, together at most alpha."""
+    FIRST_ATTEMPT = "first_attempt"
+    """The first attempt gets all of alpha, so no later one can be accepted."""
+
+
+class Testing(StrEnum):
+    """How the tiers of a ladder share `alpha_accept` (statistics A4)."""
+
+    FIXED_SEQUENCE = "fixed_sequence"
+    """Each at full alpha, and only after the rung below was accepted."""
+    INDEPENDENT = "independent"
+    """Each at alpha / tiers under test, in any order."""
+
+
 class OnHarm(StrEnum):
     ROLL_BACK = "roll_back"
     ASK = "ask"
@@ -73,6 +91,8 @@ class Policy:
     on_harm: OnHarm = OnHarm.ROLL_BACK
     max_unscored: float = 0.01
     """Largest share of due pairs without a score before the verdict is withheld."""
+    alpha_spending: AlphaSpending = AlphaSpending.OVER_ATTEMPTS
+    testing: Testing = Testing.FIXED_SEQUENCE
 
     def __post_init__(self) -> None:
         if not self.criteria:
@@ -83,6 +103,8 @@ class Policy:
         for name in ("alpha_accept", "alpha_harm", "alpha_warn"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in (0, 1), got {getattr(self, name)}")
+        if not 0 <= self.max_unscored <= 1:
+            raise ValueError(f"max_unscored must be in [0, 1], got {self.max_unscored}")
         if self.gates.get(Gate.QUALITY) is not Asked.REQUIRED:
             raise ValueError("the quality gate cannot be switched off")
         if missing := set(Gate) - set(self.gates):

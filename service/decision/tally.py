@@ -42,6 +42,8 @@ class Tally:
                 raise ValueError(f"more discordant pairs than pairs: {triple}")
         if self.both_failed < 0 or self.not_counted < 0 or any(n < 0 for n in self.unscored.values()):
             raise ValueError("counts cannot be negative")
+        if self.both_failed > self.n - self.harm - self.benefit:
+            raise ValueError(f"more pairs failed in both arms ({self.both_failed}) than are concordant")
 
     @classmethod
     def of_pairs(cls, *, n: int, harm: int, benefit: int) -> Tally:

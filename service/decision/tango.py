@@ -19,7 +19,7 @@ _EDGE = 1 - 1e-12
 
 
 def restricted_benefit(b: ArrayLike, c: ArrayLike, n: float, d0: float) -> NDArray[np.float64]:
-    """P(benefit) that is most likely when theta = d0: the larger root of the score equation, never below -d0."""
+    """P(benefit) that is most likely when theta = d0: larger root of the score equation, at least -d0."""
     harm, benefit = np.asarray(b, dtype=np.float64), np.asarray(c, dtype=np.float64)
     square = 2.0 * n
     linear = -(harm + benefit) + (2 * n - harm + benefit) * d0
@@ -37,7 +37,9 @@ def score(b: ArrayLike, c: ArrayLike, n: float, d0: float) -> NDArray[np.float64
     if n == 0:
         return np.zeros(np.broadcast(harm, benefit).shape)
     variance = n * (2 * restricted_benefit(harm, benefit, n, d0) + d0 * (1 - d0))
-    return np.where(variance > 0, (harm - benefit - n * d0) / np.sqrt(np.where(variance > 0, variance, 1)), 0.0)
+    return np.where(
+        variance > 0, (harm - benefit - n * d0) / np.sqrt(np.where(variance > 0, variance, 1)), 0.0
+    )
 
 
 def z(b: float, c: float, n: float, d0: float, *, design_effect: float = 1.0) -> float:

@@ -78,4 +78,6 @@ class Verdict:
     epoch: str
     attempt: int = 1
     alpha_accept: float = 0.05
-    """The error rate this attempt is held to."""
+    """The error rate this attempt is held to; 0 when none is left for it."""
+    not_shown: bool = False
+    """Undecided with a criterion past its N_max: the ladder treats it as a reject (A4)."""

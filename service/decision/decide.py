@@ -1,0 +1,94 @@
+"""From a policy and the evidence on one tier to a verdict (statistics A3, A4). Total and pure.
+
+`accept` iff every criterion passes, every gate asked for passes, and the rung below is accepted; `reject` iff
+harm is shown on a criterion or a gate asked for is shown to fail; `undecided` otherwise, with everything in
+the way. A control alarm withholds both: an instrument that sees a difference where there is none proves
+nothing.
+"""
+
+from __future__ import annotations
+
+from service.decision.evidence import Evidence
+from service.decision.finding import find, thresholds
+from service.decision.gates import Gated, control_gate, coverage_gate, measured_gate
+from service.decision.policy import Gate, Policy, Testing
+from service.decision.tally import Tally
+from service.decision.verdict import Decision, Finding, GateState, Verdict
+
+
+def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -> Verdict:
+    """The verdict on one tier. `rung_below`: the decision on the tier below, None for the baseline."""
+    limits = thresholds(policy, tiers=evidence.tiers_under_test, attempt=evidence.attempt)
+    control = evidence.control or {}
+    findings = tuple(
+        find(
+            policy,
+            criterion,
+            evidence.tallies.get(criterion.evaluator, Tally()),
+            limits,
+            control=control.get(criterion.evaluator),
+            max_pairs=evidence.max_pairs.get(criterion.evaluator),
+        )
+        for criterion in policy.criteria
+    )
+    gates = {
+        Gate.QUALITY: _quality(findings),
+        Gate.CONTROL: control_gate(policy, evidence, limits),
+        Gate.COVERAGE: coverage_gate(policy, evidence.coverage),
+        Gate.SLO: measured_gate(policy, Gate.SLO, evidence.slo),
+        Gate.MONEY: measured_gate(policy, Gate.MONEY, evidence.money),
+    }
+    below: tuple[str, ...] = ()
+    if policy.testing is Testing.FIXED_SEQUENCE and rung_below not in (None, Decision.ACCEPT):
+        below = ("rung_below_not_accepted",)
+    decision, reasons = _weigh(gates, below)
+    return Verdict(
+        model=evidence.model,
+        tier=evidence.tier,
+        decision=decision,
+        reasons=reasons,
+        findings=findings,
+        gates={gate: gated.state for gate, gated in gates.items()},
+        epoch=evidence.epoch,
+        attempt=evidence.attempt,
+        alpha_accept=limits.alpha_accept,
+        not_shown=decision is Decision.UNDECIDED
+        and any(
+            finding.decision is Decision.UNDECIDED and finding.n >= evidence.max_pairs[finding.criterion]
+            for finding in findings
+            if finding.criterion in evidence.max_pairs
+        ),
+    )
+
+
+def _quality(findings: tuple[Finding, ...]) -> Gated:
+    """The worst finding wins; its state comes with every reason that is not a pass."""
+    decisions = {finding.decision for finding in findings}
+    if decisions == {Decision.ACCEPT}:
+        return Gated(state=GateState.PASSED, reasons=tuple(finding.reason for finding in findings))
+    worst = Decision.REJECT if Decision.REJECT in decisions else Decision.UNDECIDED
+    return Gated(
+        state=GateState.FAILED if worst is Decision.REJECT else GateState.UNDECIDED,
+        reasons=tuple(finding.reason for finding in findings if finding.decision is worst),
+    )
+
+
+def _weigh(gates: dict[Gate, Gated], below: tuple[str, ...]) -> tuple[Decision, tuple[str, ...]]:
+    """The decision and its reasons: what rejects, or what is in the way, or what was shown."""
+    if gates[Gate.CONTROL].state is GateState.UNDECIDED:
+        blocked = (Gate.CONTROL, *(gate for gate in gates if gate is not Gate.CONTROL))
+        return Decision.UNDECIDED, tuple(
+            reason for gate in blocked if gates[gate].state in _OPEN for reason in gates[gate].reasons
+        ) + below
+    failed = [gated for gated in gates.values() if gated.state is GateState.FAILED]
+    if failed:
+        return Decision.REJECT, tuple(reason for gated in failed for reason in gated.reasons)
+    in_the_way = (
+        tuple(reason for gated in gates.values() if gated.state in _OPEN for reason in gated.reasons) + below
+    )
+    if in_the_way:
+        return Decision.UNDECIDED, in_the_way
+    return Decision.ACCEPT, gates[Gate.QUALITY].reasons
+
+
+_OPEN = frozenset({GateState.FAILED, GateState.UNDECIDED, GateState.MISSING})

@@ -1,0 +1,106 @@
+"""The conditions on acceptance besides quality: control, coverage, SLO, money.
+
+Each answers with a state and its reasons; a gate that the policy does not ask for is `not_asked` and says
+nothing. Absence of evidence is `missing`, never `passed`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from service.decision.eprocess import Differences, log_e_harm
+from service.decision.evidence import Coverage, Evidence, Measured, Shown
+from service.decision.finding import Thresholds
+from service.decision.policy import Asked, Gate, Policy
+from service.decision.tally import Tally
+from service.decision.verdict import GateState
+from service.decision.wording import compared_e_values, compared_shares
+
+WORTH_COVERING = 0.02
+"""Strata with at least this share of real traffic must be in the evidence."""
+LEAST_COVERAGE = 0.5
+"""... with at least this part of their share of traffic: chance alone misses a full share half the time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gated:
+    """What one gate says."""
+
+    state: GateState
+    reasons: tuple[str, ...] = ()
+
+
+def control_gate(policy: Policy, evidence: Evidence, limits: Thresholds) -> Gated:
+    """The baseline against itself must be quiet both ways (A11), on as many pairs as a criterion needs.
+
+    `undecided` means an alarm: order, cache or arm bias, so that neither accept nor reject can be believed.
+    """
+    if policy.gates[Gate.CONTROL] is Asked.OFF:
+        return Gated(state=GateState.NOT_ASKED)
+    if evidence.control is None:
+        return Gated(state=GateState.MISSING, reasons=("no_control_capacity",))
+    tallies = {
+        criterion.evaluator: evidence.control.get(criterion.evaluator, Tally())
+        for criterion in policy.criteria
+    }
+    if alarms := tuple(
+        alarm
+        for evaluator, tally in tallies.items()
+        if (alarm := _control_alarm(evaluator, tally, limits.warn))
+    ):
+        return Gated(state=GateState.UNDECIDED, reasons=alarms)
+    if not any(tally.n for tally in tallies.values()):
+        return Gated(state=GateState.MISSING, reasons=("missing_control",))
+    if short := tuple(
+        f"missing_control: {criterion.evaluator}: control pairs ({tallies[criterion.evaluator].n}) "
+        f"< min_pairs ({criterion.min_pairs})"
+        for criterion in policy.criteria
+        if tallies[criterion.evaluator].n < criterion.min_pairs
+    ):
+        return Gated(state=GateState.MISSING, reasons=short)
+    return Gated(state=GateState.PASSED)
+
+
+def _control_alarm(evaluator: str, tally: Tally, threshold: float) -> str | None:
+    differences = Differences.of_tally(tally)
+    loudest = max(log_e_harm(differences, 0.0), log_e_harm(differences.mirrored(), 0.0))
+    if loudest < threshold:
+        return None
+    found, allowed = compared_e_values(loudest, threshold)
+    return f"control_alarm: {evaluator}: the baseline differs from itself: e-value {found} >= {allowed}"
+
+
+def coverage_gate(policy: Policy, coverage: Coverage | None) -> Gated:
+    """Every stratum worth covering holds half its share of the evidence; names those that do not."""
+    if policy.gates[Gate.COVERAGE] is Asked.OFF:
+        return Gated(state=GateState.NOT_ASKED)
+    seen = sum(coverage.traffic.values()) if coverage else 0
+    if coverage is None or not seen:
+        return Gated(state=GateState.MISSING, reasons=("missing_coverage",))
+    counted = sum(coverage.evidence.values())
+    reasons = []
+    for stratum, requests in sorted(coverage.traffic.items()):
+        pairs, due = coverage.evidence.get(stratum, 0), requests / seen
+        share = pairs / counted if counted else 0.0
+        if due >= WORTH_COVERING and share < LEAST_COVERAGE * due:
+            found, wanted = compared_shares(share, LEAST_COVERAGE * due)
+            reasons.append(
+                f"coverage: stratum {stratum}: evidence share {found} < {wanted}, half its traffic share"
+            )
+    if reasons:
+        return Gated(state=GateState.UNDECIDED, reasons=tuple(reasons))
+    return Gated(state=GateState.PASSED)
+
+
+def measured_gate(policy: Policy, gate: Gate, measured: Measured | None) -> Gated:
+    """A gate that a load run decides: SLO or money."""
+    if policy.gates[gate] is Asked.OFF:
+        return Gated(state=GateState.NOT_ASKED)
+    if measured is None:
+        return Gated(state=GateState.MISSING, reasons=(f"missing_{gate}",))
+    state = {
+        Shown.PASSED: GateState.PASSED,
+        Shown.FAILED: GateState.FAILED,
+        Shown.UNDECIDED: GateState.UNDECIDED,
+    }[measured.shown]
+    return Gated(state=state, reasons=() if state is GateState.PASSED else (f"{gate}: {measured.reason}",))

@@ -1,0 +1,54 @@
+"""Pairs that were due and have no score: when they are too many, or befall one arm, the verdict is withheld.
+
+What is missing need not be missing at random. Acceptance waits; harm stands only if it would stand had every
+missing pair been a benefit.
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.special import betaln, xlogy
+
+from service.decision.policy import Policy
+from service.decision.tally import Tally, Triple
+from service.decision.wording import compared_shares
+
+
+def unscored_share(tally: Tally) -> float:
+    """Share of the due pairs without a score; 0 when none was due."""
+    return sum(tally.unscored.values()) / tally.due if tally.due else 0.0
+
+
+def withheld_reason(policy: Policy, tally: Tally, control: Tally | None) -> str | None:
+    """Why this tally cannot be believed as it is, None when it can."""
+    share = unscored_share(tally)
+    if share > policy.max_unscored:
+        found, allowed = compared_shares(share, policy.max_unscored)
+        return f"unscored share {found} > {allowed}"
+    if control is not None and log_e_uneven(tally, control) >= -math.log(policy.alpha_warn):
+        candidate, baseline = compared_shares(share, unscored_share(control))
+        return f"unscored share differs between arms: candidate {candidate}, control {baseline}"
+    return None
+
+
+def log_e_uneven(tally: Tally, control: Tally) -> float:
+    """Log e-value that candidate and control lose pairs at different rates; 0 without a loss.
+
+    If arms lose alike, a loss is the candidate's with probability p = its share of the due pairs. Against that,
+    a uniform mixture of binomials: Beta(1 + u_Q, 1 + u_A) / (p^u_Q (1 - p)^u_A) (Robbins 1970, Ann Math Stat
+    41:1397).
+    """
+    lost, lost_control = sum(tally.unscored.values()), sum(control.unscored.values())
+    if not tally.due or not control.due:
+        return 0.0
+    expected = tally.due / (tally.due + control.due)
+    return float(
+        betaln(1 + lost, 1 + lost_control) - xlogy(lost, expected) - xlogy(lost_control, 1 - expected)
+    )
+
+
+def most_favourable(tally: Tally) -> Tally:
+    """The tally had every unscored pair been a benefit."""
+    lost = sum(tally.unscored.values())
+    return tally + Tally(units={Triple(1, 0, 1): lost} if lost else {})

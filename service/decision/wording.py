@@ -1,0 +1,38 @@
+"""Numbers as people read them in a reason. Two numbers that differ never look alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+
+def e_value(log_e: float) -> str:
+    """An e-value from its logarithm; as a power of ten where it would not fit."""
+    return _e_value(log_e, 3)
+
+
+def compared_e_values(log_e: float, log_threshold: float) -> tuple[str, str]:
+    """Both e-values, with as many digits as it takes to tell them apart."""
+    return _apart(log_e, log_threshold, _e_value)
+
+
+def compared_shares(first: float, second: float) -> tuple[str, str]:
+    """Both shares, with as many digits as it takes to tell them apart."""
+    return _apart(first, second, lambda value, digits: f"{value:.{digits}g}")
+
+
+def _apart(first: float, second: float, write: Callable[[float, int], str]) -> tuple[str, str]:
+    for digits in range(3, 17):
+        texts = write(first, digits), write(second, digits)
+        if texts[0] != texts[1] or first == second:
+            break
+    return texts
+
+
+def _e_value(log_e: float, digits: int) -> str:
+    if log_e == math.inf:
+        return "infinity"
+    if abs(log_e) > math.log(1e6):
+        exponent = math.floor(log_e / math.log(10))
+        return f"{math.exp(log_e - exponent * math.log(10)):.{digits}g}e{exponent:+d}"
+    return f"{math.exp(log_e):.{digits}g}"
