@@ -85,9 +85,9 @@ def _worded(details: ErrorDetails) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind == "literal_error":
-        hint = ""
-        message = f"expected {context['expected']}, got {given!r}"
-        return message + hint
+        return f"expected {context['expected']}, got {given!r}"
+    if kind == "string_type" and isinstance(given, int | float):
+        return f"expected text; write it in quotes if {given!r} is meant as text"
     if kind == "too_short":
         return "needs at least one entry"
     shown = f", got {given!r}" if isinstance(given, str | int | float | bool) or given is None else ""

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from service.settings.build import Findings, build
+from service.settings.build import build
 from service.settings.complaints import complaints
 from service.settings.document import Document, Unreadable, read_document
-from service.settings.problems import Problem, SettingsError
+from service.settings.problems import Findings, Problem, SettingsError
 from service.settings.shape import TiergateShape
 from service.settings.values import Settings
 

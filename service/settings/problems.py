@@ -8,7 +8,7 @@ SettingsError
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 Place = tuple[str | int, ...]
@@ -29,6 +29,16 @@ class Problem:
         if self.line is not None:
             where = f"{where} (line {self.line})" if where else f"line {self.line}"
         return f"{where}: {self.message}" if where else self.message
+
+
+@dataclass(slots=True)
+class Findings:
+    """Problems by place; a message without a place speaks of the environment."""
+
+    entries: list[tuple[Place, str]] = field(default_factory=list)
+
+    def add(self, place: Place, message: str) -> None:
+        self.entries.append((place, message))
 
 
 class SettingsError(ValueError):

@@ -10,10 +10,8 @@ import hmac
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from service.store.capture import Keyring
+from service.store.capture import Keyring
 
 KEY_BYTES = 32
 MAKE_A_KEY = "make one with `openssl rand -hex 32 > FILE`"
@@ -45,8 +43,6 @@ def read_keyring(path: Path) -> Keyring:
 
     A key's id is the beginning of its hash, so that keys can be added and removed without naming them.
     """
-    from service.store.capture import Keyring
-
     keys: dict[str, bytes] = {}
     lines = [line for line in _lines(path) if not line.startswith("#")]
     for line in lines:

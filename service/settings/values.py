@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import evaluators
 from service.decision.policy import Policy
 from service.fleet import Ladder, Tier
 from service.proxy.config import ProxyConfig
-
-if TYPE_CHECKING:
-    from service.store.capture import Keyring
+from service.store.capture import Keyring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +114,8 @@ class Settings:
 
         Backend addresses and prices are left out: moving a tier to another host changes no answer.
         """
-        from service.decision.epoch import epoch_id
+        # numpy comes with it, which the proxy would load for nothing.
+        from service.decision.epoch import epoch_id, policy_facts
 
         ladder = self.ladders[model]
         probe = self.probe_of(model)
@@ -127,22 +125,11 @@ class Settings:
                 "baseline": _recipe(ladder.baseline),
                 "tier": _recipe(ladder.tier(tier)),
                 "evaluators": {evaluator.name: evaluator.version for evaluator in evaluators.ALL},
-                "criteria": {
-                    criterion.evaluator: {
-                        "hypothesis": criterion.hypothesis.value,
-                        "margin": criterion.margin,
-                    }
-                    for criterion in self.policy.criteria
-                },
-                "alphas": {
-                    "accept": self.policy.alpha_accept,
-                    "harm": self.policy.alpha_harm,
-                    "warn": self.policy.alpha_warn,
-                },
+                "policy": policy_facts(self.policy),
                 "probe": {
                     "min_context_chars": probe.min_context_chars,
                     "max_tokens": probe.max_tokens,
-                    "extra_body": dict(probe.extra_body),
+                    "extra_body": probe.extra_body,
                 },
             }
         )

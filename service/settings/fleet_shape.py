@@ -1,0 +1,93 @@
+"""The part of `tiergate.yaml` under `models`: tiers, backends, service levels, probes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from service.settings.forms import BaseUrl, Count, Duration, Name, Section, Shape
+
+
+class BackendShape(Shape):
+    """One inference server; a plain URL stands for `{url: URL}`."""
+
+    url: BaseUrl = Field(description="Scheme, host and port; no path.")
+    api_key_file: str | None = Field(
+        default=None, description="File whose first line is the backend's API key."
+    )
+    api_key_env: str | None = Field(
+        default=None, description="Environment variable that holds the backend's API key."
+    )
+    max_concurrency: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Requests it can take at once."
+    )
+
+
+def _url_alone(written: object) -> object:
+    return {"url": written} if isinstance(written, str) else written
+
+
+BackendForm = Annotated[
+    BackendShape,
+    BeforeValidator(_url_alone, json_schema_input_type=BaseUrl | BackendShape),
+]
+
+
+class TierShape(Shape):
+    """One precision configuration of a model."""
+
+    tier: Name = Field(description="Name of the tier, such as bf16 or w8a8.")
+    backends: list[BackendForm] = Field(min_length=1, description="Where clients' requests go.")
+    shadow: list[BackendForm] = Field(
+        default_factory=list,
+        description="Where replays, the control and probes go; default: `backends`, if these serve nobody.",
+    )
+    model: Name | None = Field(
+        default=None, description="What the backends call the model, if otherwise than clients."
+    )
+    price_per_hour: Annotated[float, Field(ge=0, strict=False)] | None = Field(
+        default=None, description="Of one backend, in `money.currency`."
+    )
+    declares: dict[str, str] = Field(
+        default_factory=dict,
+        description="The recipe: weights, activations, kv_cache, engine, artifact ...; "
+        "a change starts a new epoch of evidence.",
+    )
+
+
+class SloShape(Shape):
+    """Limits a request must keep for its tokens to count."""
+
+    ttft: Duration = Field(description="Time to first token.")
+    tpot: Duration = Field(description="Time per output token after the first.")
+
+
+class ProbeShape(Shape):
+    """Recall questions made from captured contexts; what a model leaves out is taken from the top level."""
+
+    per_capture: Annotated[int, Field(ge=0, le=64)] | None = Field(
+        default=None, description="Most probes per captured request; default 4."
+    )
+    min_context_chars: Count | None = Field(
+        default=None, description="Shorter contexts get no probes; default 2000."
+    )
+    max_tokens: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Of a probe's answer; thinking models need 1024. Default 128."
+    )
+    extra_body: dict[str, object] | None = Field(
+        default=None,
+        description="Added to a probe's body, such as chat_template_kwargs: {enable_thinking: false}.",
+    )
+
+
+class ModelShape(Shape):
+    """One model: its ladder of tiers."""
+
+    ladder: list[TierShape] = Field(
+        min_length=1, description="Least to most aggressive; the first is the baseline and never moves."
+    )
+    slo: SloShape | None = Field(default=None, description="Service level that tokens must meet to count.")
+    probe: Annotated[ProbeShape, Section] = Field(
+        default=ProbeShape(), description="This model's own probe settings."
+    )

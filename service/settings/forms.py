@@ -1,0 +1,104 @@
+"""The forms a value can have in `tiergate.yaml`, each with its JSON Schema, and what its mappings share."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from service.settings import units
+
+
+def _text(pattern: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": list(examples)})
+
+
+def _text_or_number(pattern: str, *examples: str) -> WithJsonSchema:
+    return WithJsonSchema(
+        {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "number"}], "examples": list(examples)}
+    )
+
+
+def _base_url(written: str) -> str:
+    parts = urlsplit(written)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"expected http://HOST:PORT or https://HOST:PORT, got {written!r}")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("credentials do not belong in a URL; use api_key_file")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError(
+            f"leave out {written.partition(parts.netloc)[2]!r}: a backend's URL ends with the port,"
+            " and the client's own path is appended"
+        )
+    if parts.port == 0:
+        raise ValueError("port 0 cannot be connected to")
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def redis_url_of(written: str) -> str:
+    """Checks a Redis URL; ValueError never repeats it, since it may hold a password."""
+    expected = "expected redis://HOST:PORT/DATABASE or rediss://..."
+    try:
+        parts = urlsplit(written)
+        usable = parts.scheme in ("redis", "rediss") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or (parts.path.strip("/") and not parts.path.strip("/").isdecimal()):
+        raise ValueError(expected)
+    return written
+
+
+def database_url_of(written: str) -> str:
+    """Checks the kind of database; ValueError never repeats the URL, since it may hold a password."""
+    if not re.match(r"(sqlite(\+pysqlite)?:///|postgres(ql)?(\+psycopg)?://)", written):
+        raise ValueError("expected sqlite:////PATH/tiergate.db or postgresql://USER:PASSWORD@HOST/NAME")
+    return written
+
+
+def _kept(name: str) -> str:
+    if not name or any(ord(character) < 0x21 or ord(character) == 0x7F for character in name):
+        raise ValueError("a name is printable text without spaces")
+    if "/" in name and name.strip("/") != name:
+        raise ValueError("a name neither begins nor ends with a slash")
+    return name
+
+
+def _empty_means_defaults(written: object) -> object:
+    return {} if written is None else written
+
+
+Duration = Annotated[
+    float, BeforeValidator(units.seconds), Field(gt=0), _text(units.DURATION_PATTERN, "1500ms", "6h")
+]
+Limit = Annotated[
+    float | None,
+    BeforeValidator(units.limit_seconds),
+    _text(units.DURATION_PATTERN[:-1] + "$|^none$", "120s", "none"),
+]
+Size = Annotated[int, BeforeValidator(units.size), Field(gt=0), _text(units.SIZE_PATTERN, "8MiB", "1GiB")]
+Share = Annotated[float, BeforeValidator(units.share), _text_or_number(units.SHARE_PATTERN, "5%")]
+Points = Annotated[float, BeforeValidator(units.points), _text_or_number(units.POINTS_PATTERN, "1pp")]
+Count = Annotated[int, BeforeValidator(units.count), _text_or_number(units.COUNT_PATTERN, "20M", "300")]
+Factor = Annotated[float, BeforeValidator(units.factor), _text_or_number(units.FACTOR_PATTERN, "6x")]
+Listen = Annotated[
+    units.Listen, BeforeValidator(units.listen), _text(units.LISTEN_PATTERN, "127.0.0.1:8080", "[::1]:8080")
+]
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+RedisUrl = Annotated[str, AfterValidator(redis_url_of)]
+DatabaseUrl = Annotated[str, AfterValidator(database_url_of)]
+Name = Annotated[str, AfterValidator(_kept)]
+Section = BeforeValidator(_empty_means_defaults)
+"""A key with nothing after it means its defaults."""
+
+
+def written(default: str, description: str) -> Any:
+    """A field whose default has the form that people write, as the JSON Schema shows it."""
+    return Field(default=default, description=description)
+
+
+class Shape(BaseModel):
+    """Strict about keys, and about truth values and text: `"yes"` is no bool, 1 is no name."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)

@@ -1,0 +1,85 @@
+"""Ladders, tiers, backends and probe plans from their checked shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from service.fleet import Backend, Ladder, Tier
+from service.settings.fleet_shape import BackendShape, ModelShape, ProbeShape, TierShape
+from service.settings.problems import Findings, Place
+from service.settings.secrets import SecretUnreadable, read_secret
+from service.settings.values import ProbePlan
+
+
+def build_ladder(
+    name: str, model: ModelShape, beside: Path, environ: Mapping[str, str], findings: Findings
+) -> Ladder | None:
+    tiers: list[Tier] = []
+    rungs: dict[str, int] = {}
+    for rung, tier in enumerate(model.ladder):
+        place: Place = ("models", name, "ladder", rung)
+        if tier.tier in rungs:
+            findings.add(
+                (*place, "tier"), f"{tier.tier!r} already names rung {rungs[tier.tier]} of this ladder"
+            )
+            continue
+        rungs[tier.tier] = rung
+        tiers.append(_tier(name, tier, place, beside, environ, findings))
+    return Ladder(model=name, tiers=tuple(tiers)) if tiers else None
+
+
+def _tier(
+    model: str,
+    tier: TierShape,
+    place: Place,
+    beside: Path,
+    environ: Mapping[str, str],
+    findings: Findings,
+) -> Tier:
+    pools: dict[str, tuple[Backend, ...]] = {}
+    for pool, backends in (("backends", tier.backends), ("shadow", tier.shadow)):
+        built: list[Backend] = []
+        for index, backend in enumerate(backends):
+            here: Place = (*place, pool, index)
+            if any(backend.url == other.url for other in built):
+                findings.add(here, f"{backend.url} stands in this list twice")
+            built.append(_backend(backend, here, beside, environ, findings))
+        pools[pool] = tuple(built)
+    return Tier(
+        name=tier.tier,
+        backends=pools["backends"],
+        shadow=pools["shadow"],
+        model=tier.model or model,
+        price_per_hour=tier.price_per_hour,
+        declares=tier.declares,
+    )
+
+
+def _backend(
+    backend: BackendShape, place: Place, beside: Path, environ: Mapping[str, str], findings: Findings
+) -> Backend:
+    api_key = None
+    if backend.api_key_file is not None and backend.api_key_env is not None:
+        findings.add(place, "give api_key_file or api_key_env, not both")
+    elif backend.api_key_file is not None:
+        try:
+            api_key = read_secret(beside / backend.api_key_file)
+        except SecretUnreadable as error:
+            findings.add((*place, "api_key_file"), str(error))
+    elif backend.api_key_env is not None:
+        api_key = environ.get(backend.api_key_env)
+        if not api_key:
+            findings.add((*place, "api_key_env"), f"the environment has no {backend.api_key_env}")
+    return Backend(url=backend.url, api_key=api_key, max_concurrency=backend.max_concurrency)
+
+
+def build_probe(shape: ProbeShape, otherwise: ProbePlan) -> ProbePlan:
+    return ProbePlan(
+        per_capture=otherwise.per_capture if shape.per_capture is None else shape.per_capture,
+        min_context_chars=(
+            otherwise.min_context_chars if shape.min_context_chars is None else shape.min_context_chars
+        ),
+        max_tokens=otherwise.max_tokens if shape.max_tokens is None else shape.max_tokens,
+        extra_body=otherwise.extra_body if shape.extra_body is None else shape.extra_body,
+    )

@@ -1,0 +1,111 @@
+"""Where things are: state directory, URLs, addresses to bind, capture keys; the environment goes first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from service.settings import units
+from service.settings.problems import Findings, Place
+from service.settings.secrets import (
+    MAKE_A_KEY,
+    SecretUnreadable,
+    make_key,
+    read_keyring,
+    read_secret,
+    secret_from,
+)
+from service.settings.shape import TiergateShape
+from service.store.capture import Keyring
+
+EMBEDDED_REDIS_FILE = "redis.url"
+"""In the state directory."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def state_dir(shape: TiergateShape, beside: Path, environ: Mapping[str, str]) -> Path:
+    """Absolute; what the file says is relative to the file, what the environment says to where we are."""
+    if given := environ.get("TIERGATE_STATE_DIR"):
+        return Path(given).expanduser().absolute()
+    return (beside / Path(shape.store.state_dir).expanduser()).absolute()
+
+
+def url(
+    environ: Mapping[str, str],
+    name: str,
+    written: str | None,
+    check: Callable[[str], str],
+    findings: Findings,
+) -> str | None:
+    """The environment's URL, else the file's; None when neither has one."""
+    try:
+        given = secret_from(environ, name)
+    except SecretUnreadable as error:
+        findings.add((), f"{name}_FILE: {error}")
+        return None
+    if given is None:
+        return written
+    try:
+        return check(given)
+    except ValueError as error:
+        findings.add((), f"{name}: {error}")
+        return None
+
+
+def embedded_redis(state_dir: Path) -> str | None:
+    """The server that `tiergate up` runs on this state directory now, so that other commands find it."""
+    try:
+        return read_secret(state_dir / EMBEDDED_REDIS_FILE)
+    except SecretUnreadable:
+        return None
+
+
+def listen(environ: Mapping[str, str], name: str, written: units.Listen, findings: Findings) -> units.Listen:
+    """The environment's address to bind, else the file's."""
+    given = environ.get(name)
+    if not given:
+        return written
+    try:
+        return units.listen(given)
+    except ValueError as error:
+        findings.add((), f"{name}: {error}")
+        return written
+
+
+def keyring(
+    shape: TiergateShape,
+    beside: Path,
+    state_dir: Path,
+    redis_url: str | None,
+    environ: Mapping[str, str],
+    findings: Findings,
+) -> Keyring | None:
+    """The capture keys; made in the state directory where all processes share it and none is named."""
+    given = shape.mirror.capture.key_file
+    place: Place = ("mirror", "capture", "key_file") if given else ()
+    if from_environment := environ.get("TIERGATE_CAPTURE_KEY_FILE"):
+        key_file, place = Path(from_environment).expanduser(), ()
+    elif given is not None:
+        key_file = beside / Path(given).expanduser()
+    else:
+        key_file = state_dir / "capture.key"
+        if redis_url is not None and urlsplit(redis_url).hostname not in LOOPBACK and not key_file.exists():
+            findings.add(
+                ("mirror", "capture"),
+                f"key_file is needed where Redis is on another machine: every proxy and worker must have the"
+                f" same key; {MAKE_A_KEY} and name it here or in TIERGATE_CAPTURE_KEY_FILE",
+            )
+            return None
+        try:
+            make_key(key_file)
+        except OSError as error:
+            findings.add(
+                (), f"cannot keep a capture key in {state_dir}: {error.strerror}; set TIERGATE_STATE_DIR"
+            )
+            return None
+    try:
+        return read_keyring(key_file)
+    except SecretUnreadable as error:
+        findings.add(place, f"capture key: {error}")
+        return None

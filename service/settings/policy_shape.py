@@ -1,0 +1,100 @@
+"""The parts of `tiergate.yaml` under `policy` and `money`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from service.settings.forms import Count, Factor, Points, Section, Shape, Share, written
+
+
+class CriterionShape(Shape):
+    """One evaluator's hypothesis; what it leaves out is taken from the policy."""
+
+    hypothesis: Literal["non_inferior", "equivalent"] | None = Field(
+        default=None, description="Default non_inferior, for refusal equivalent."
+    )
+    margin: Points | None = Field(default=None, description="Largest tolerable rise of the failure rate.")
+    min_pairs: Annotated[Count, Field(ge=1)] | None = Field(
+        default=None, description="Fewer pairs decide nothing."
+    )
+    baseline_failure_cap: Share | None = Field(
+        default=None,
+        description="Above this share of baseline failures the criterion measures nothing. Default 50%.",
+    )
+
+
+class AlphaShape(Shape):
+    """Error rates."""
+
+    accept: Share = written("5%", "Of accepting a tier that is worse than the margin.")
+    harm: Share = written("5%", "Of rejecting a tier that is not worse, over all criteria and tiers.")
+    warn: Share = written("5%", "Of warning of a tier that is not worse at all.")
+
+
+Asking = Literal["required", "off"]
+
+
+class GatesShape(Shape):
+    """Conditions besides quality; `off` is printed as `not asked` with every verdict."""
+
+    control: Asking = Field(
+        default="required", description="The baseline against itself shows no difference."
+    )
+    coverage: Asking = Field(
+        default="required", description="Every stratum of the traffic is in the evidence."
+    )
+    slo: Asking = Field(
+        default="required", description="A load run shows that the SLO pass rate did not drop."
+    )
+    money: Asking = Field(default="required", description="A load run shows a net benefit.")
+
+
+class PolicyShape(Shape):
+    """What a tier must show."""
+
+    margin: Points = Field(
+        default=0.01, description="Largest tolerable rise of a failure rate; per criterion below."
+    )
+    min_pairs: Annotated[Count, Field(ge=1)] = Field(default=300, description="Fewer pairs decide nothing.")
+    alpha: Annotated[AlphaShape, Section] = Field(default=AlphaShape(), description="Error rates.")
+    criteria: dict[str, Annotated[CriterionShape, Section]] = Field(
+        default_factory=dict, description="By evaluator; without it, every evaluator."
+    )
+    gates: Annotated[GatesShape, Section] = Field(
+        default=GatesShape(), description="Conditions besides quality."
+    )
+    on_harm: Literal["roll_back", "ask"] = Field(
+        default="roll_back", description="What the guard does when a promoted tier is shown to harm."
+    )
+    testing: Literal["fixed_sequence", "independent"] = Field(
+        default="fixed_sequence",
+        description="A tier is tested at full alpha once the rung below was accepted, or each at its share.",
+    )
+    alpha_spending: Literal["over_attempts", "first_attempt"] = Field(
+        default="over_attempts", description="How a tier that is submitted again shares alpha.accept."
+    )
+    max_unscored: Share = written("1%", "Largest share of pairs without a score.")
+
+
+class FailureShape(Shape):
+    """What a failed answer costs, in multiples of the baseline's cost of one request."""
+
+    retry: Factor = written("1x", "Each failure is tried again.")
+    escalate: Factor = written("6x", "Some go to a bigger model.")
+    escalate_share: Share = written("50%", "How many of them.")
+
+
+class MoneyShape(Shape):
+    """What failures and operations cost."""
+
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
+        default="USD", description="ISO 4217 code."
+    )
+    failure: Annotated[FailureShape, Section] = Field(
+        default=FailureShape(), description="Cost of one failure."
+    )
+    operations_per_request: Annotated[float, Field(ge=0, strict=False)] = Field(
+        default=0.0, description="Cost of running one more tier, per request, in the currency."
+    )
