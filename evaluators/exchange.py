@@ -40,6 +40,8 @@ class Tool:
     name: str
     parameters: Json = None
     strict: bool = False
+    free_form: bool = False
+    """Takes any text as its argument (OpenAI's custom tools), not a JSON object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +51,8 @@ class Message:
     role: str
     text: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
+    media: tuple[str, ...] = ()
+    """A digest for each part that is not text (image, audio, file), so that turns differing in one differ."""
 
 
 class Format(StrEnum):

@@ -100,7 +100,7 @@ class TimeLimit(Exception):
 
 
 Limit = Callable[[], AbstractContextManager[object]]
-"""Arms the caller's time limit around one judgement; raises `TimeLimit` inside it. Evaluators own no clock."""
+"""Arms the caller's time limit around one judgement; raises `TimeLimit` in it. Evaluators own no clock."""
 
 Judged = PairScore | Unscored | NotApplicable
 
@@ -112,7 +112,7 @@ def score_pair(
     candidate: Outcome,
     limit: Limit = nullcontext,
 ) -> Judged:
-    """Judge both arms alike. An evaluator that raises becomes `Unscored(bug)`: ours to fix, not theirs to pay."""
+    """Judge both arms alike. An evaluator that raises becomes `Unscored(bug)`: ours to fix, not theirs."""
     try:
         if not evaluator.applies(request):
             return NotApplicable(why="request")

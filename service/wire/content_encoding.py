@@ -1,0 +1,90 @@
+"""Undoing `Content-Encoding`, with a bound on what comes out."""
+
+from __future__ import annotations
+
+import zlib
+
+import zstandard
+
+MAX_DECODED = 64 * 1024 * 1024
+"""Most bytes that one body may become; more is a bomb, or nothing we could judge."""
+
+_ZLIB_WINDOWS = {"gzip": (31,), "deflate": (15, -15)}
+"""zlib's window argument: gzip, and the two things that servers mean by deflate (RFC 9110, 8.4.1.2)."""
+
+
+class Undecodable(ValueError):
+    """The bytes are not what their Content-Encoding says, or are too many."""
+
+
+_ZSTD_STEP = 256
+"""Bytes fed to zstd at once: a block takes 4 bytes at least and gives 128 KiB at most, so 8 MiB a step."""
+
+
+def decode(body: bytes, content_encoding: str, *, complete: bool = True, limit: int = MAX_DECODED) -> bytes:
+    """The bytes behind every coding of a Content-Encoding header value, last one first.
+
+    Of an interrupted body (`complete` false) whatever can be decoded.
+    """
+    codings = [name for part in content_encoding.split(",") if (name := part.strip().lower())]
+    for name in reversed(codings):
+        if name == "identity":
+            continue
+        name = name.removeprefix("x-")
+        if name in _ZLIB_WINDOWS:
+            body = _inflate(body, name, complete, limit)
+        elif name == "zstd":
+            body = _unpack_zstd(body, complete, limit)
+        else:
+            raise Undecodable(f"content-encoding {name!r} is not supported (gzip, deflate and zstd are)")
+    if len(body) > limit:
+        raise Undecodable(f"body of more than {limit} bytes")
+    return body
+
+
+def _inflate(body: bytes, name: str, complete: bool, limit: int) -> bytes:
+    problem = ""
+    for window in _ZLIB_WINDOWS[name]:
+        try:
+            return _inflate_members(body, window, complete, limit)
+        except zlib.error as error:
+            problem = str(error)
+    raise Undecodable(f"not {name}: {problem}")
+
+
+def _inflate_members(body: bytes, window: int, complete: bool, limit: int) -> bytes:
+    found = bytearray()
+    while body:
+        member = zlib.decompressobj(window)
+        found += member.decompress(body, limit + 1 - len(found))
+        if len(found) > limit:
+            raise Undecodable(f"body decodes to more than {limit} bytes")
+        if not member.eof:
+            if complete:
+                raise zlib.error("the compressed body ends early")
+            return bytes(found)
+        # gzip allows several members one after another; zero bytes behind the last are padding
+        body = member.unused_data.lstrip(b"\0")
+    return bytes(found)
+
+
+def _unpack_zstd(body: bytes, complete: bool, limit: int) -> bytes:
+    found = bytearray()
+    while body:
+        # 128 MiB of window: what `zstd` itself accepts by default
+        frame = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+        try:
+            for start in range(0, len(body), _ZSTD_STEP):
+                found += frame.decompress(body[start : start + _ZSTD_STEP])
+                if len(found) > limit:
+                    raise Undecodable(f"body decodes to more than {limit} bytes")
+                if frame.eof:
+                    break
+        except zstandard.ZstdError as error:
+            raise Undecodable(f"not zstd: {error}") from None
+        if not frame.eof:
+            if complete:
+                raise Undecodable("not zstd: the compressed body ends early")
+            return bytes(found)
+        body = frame.unused_data + body[start + _ZSTD_STEP :]
+    return bytes(found)

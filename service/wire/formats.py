@@ -1,0 +1,101 @@
+"""What a request body says the answer must be, in each engine's words.
+
+OpenAI `response_format`, vLLM `structured_outputs` and its older `guided_*`, llama.cpp `json_schema` and
+`grammar`, SGLang `regex` and `ebnf`. A grammar, regular expression or choice constrains decoding too, but is
+not JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evaluators.exchange import Format, Json
+from service.wire import shapes
+from service.wire.shapes import WrongShape
+
+GUIDES = (
+    "structured_outputs",
+    "guided_json",
+    "guided_json_object",
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "guided_decoding_backend",
+    "guided_whitespace_pattern",
+    "structural_tag",
+    "json_schema",
+    "grammar",
+    "grammar_lazy",
+    "grammar_triggers",
+    "regex",
+    "ebnf",
+)
+"""Top-level keys, besides `response_format`, that constrain what is written."""
+
+_OTHER_GUIDES = (
+    "guided_regex",
+    "guided_choice",
+    "guided_grammar",
+    "structural_tag",
+    "grammar",
+    "regex",
+    "ebnf",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The format a request asks for, and whether the engine was told to enforce it."""
+
+    format: Format = Format.TEXT
+    schema: Json = None
+    constrained: bool = False
+
+
+def read_formats(body: Mapping[str, Json]) -> Asked:
+    """Format of a chat or completions request. The first key that asks for JSON decides."""
+    outputs = shapes.mapping(body.get("structured_outputs"), "structured_outputs")
+    for schema in (outputs.get("json"), body.get("guided_json"), body.get("json_schema")):
+        if schema is not None:
+            return Asked(format=Format.JSON_SCHEMA, schema=_schema(schema), constrained=True)
+    if outputs.get("json_object") or body.get("guided_json_object"):
+        return Asked(format=Format.JSON_OBJECT, constrained=True)
+    asked = read_format(body.get("response_format"))
+    constrained = any(value is not None for value in outputs.values()) or any(
+        body.get(key) is not None for key in _OTHER_GUIDES
+    )
+    return asked if asked.constrained or not constrained else Asked(constrained=True)
+
+
+def read_format(value: Json) -> Asked:
+    """`response_format` of chat, `text.format` of responses, `output_format` of messages."""
+    asked = shapes.mapping(value, "response_format")
+    type = shapes.text(asked.get("type"), "type of response_format")
+    if type in ("", "text"):
+        return Asked()
+    if type in ("structural_tag", "grammar", "regex", "ebnf"):
+        return Asked(constrained=True)
+    if type not in ("json_object", "json_schema"):
+        raise WrongShape(f"response_format {type!r} is not known (text, json_object, json_schema)")
+    schema = _schema_within(asked)
+    if schema is None and type == "json_object":
+        return Asked(format=Format.JSON_OBJECT, constrained=True)
+    return Asked(format=Format.JSON_SCHEMA, schema=True if schema is None else schema, constrained=True)
+
+
+def _schema_within(asked: Mapping[str, Json]) -> Json:
+    wrapped = asked.get("json_schema")
+    if isinstance(wrapped, dict) and "schema" in wrapped:
+        return _schema(wrapped["schema"])
+    if isinstance(wrapped, dict) and "name" in wrapped:
+        return None  # OpenAI's wrapper without a schema: any JSON
+    return _schema(asked.get("schema", wrapped))
+
+
+def _schema(value: Json) -> Json:
+    """A schema given as JSON, or as the text of one."""
+    schema = shapes.read_json(value) if isinstance(value, str) else value
+    if schema is not None and not isinstance(schema, dict | bool):
+        raise WrongShape(f"the JSON schema is {shapes.kind(schema)}")
+    return schema

@@ -1,0 +1,85 @@
+"""Reading one field of a wire body, or saying what it should have been."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from evaluators.exchange import Json
+from evaluators.strict_json import MAX_DEPTH, MAX_DIGITS, deeper_than
+
+
+class WrongShape(ValueError):
+    """A body is not of its dialect."""
+
+
+class NotARequest(ValueError):
+    """A request body that none of our dialects can read."""
+
+
+def kind(value: Json) -> str:
+    """JSON's own word for the type of a value."""
+    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def text(value: Json, where: str) -> str:
+    """A string; absent and null are empty."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise WrongShape(f"{where} is {kind(value)}, not a string")
+    return value
+
+
+def mapping(value: Json, where: str) -> Mapping[str, Json]:
+    """An object; absent and null are empty."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise WrongShape(f"{where} is {kind(value)}, not an object")
+    return value
+
+
+def items(value: Json, where: str) -> Sequence[Json]:
+    """An array; absent and null are empty."""
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise WrongShape(f"{where} is {kind(value)}, not an array")
+    return value
+
+
+def count(value: Json, where: str) -> int | None:
+    """A whole number; absent and null are None."""
+    if value is None:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise WrongShape(f"{where} is not a whole number")
+    return value
+
+
+def read_json(written: str) -> Json:
+    """A JSON value as engines write it: NaN, names used twice and a BOM are let through.
+
+    Raises `WrongShape`, and nothing else on any input: depth is bounded as in `evaluators.strict_json`, and a
+    whole number of thousands of digits becomes a double.
+    """
+    written = written.removeprefix("\ufeff")
+    if deeper_than(written, MAX_DEPTH):
+        raise WrongShape(f"JSON nested deeper than {MAX_DEPTH}")
+    try:
+        return json.loads(written, parse_int=_integer)
+    except json.JSONDecodeError as error:
+        raise WrongShape(f"not JSON: {error.msg} at character {error.pos}") from None
+
+
+def write_json(value: Json) -> str:
+    """The shortest JSON text of a value, in the order of its names."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= MAX_DIGITS else float(digits)
