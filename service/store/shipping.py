@@ -1,7 +1,7 @@
 """The proxy's side of the store: captures, counters and routes, asynchronously and never for long.
 
 Every call ends within its time limit. Bytes in use are kept in one hash by the interval in which they expire,
-so that the sum heals itself whatever dies: it counts expired captures for at most `_WIDTH` seconds too
+so that the sum heals itself whatever dies: it counts expired captures for at most `BYTES_WIDTH` seconds too
 long, and `max_bytes` is overshot by at most one batch per proxy process, since each learns the sum when
 it ships.
 """
@@ -31,7 +31,8 @@ DUE_SECONDS = 120.0
 MOST_WAITING = 1_000_000
 """Captures in the index, expired ones included, before the store counts as full."""
 
-_WIDTH = 600
+BYTES_WIDTH = 600
+"""Seconds of one interval of `redis_keys.CAPTURES_BYTES`."""
 _POLL_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -158,7 +159,9 @@ class CaptureStore:
         pipeline.zadd(redis_keys.CAPTURES_DUE, dict.fromkeys(ids, due))
         if self._broker is self._redis:
             pipeline.lpush(queue, message)
-        pipeline.eval(_COUNT_BYTES, 1, redis_keys.CAPTURES_BYTES, str(size), str(ttl_seconds), str(_WIDTH))
+        pipeline.eval(
+            _COUNT_BYTES, 1, redis_keys.CAPTURES_BYTES, str(size), str(ttl_seconds), str(BYTES_WIDTH)
+        )
         pipeline.zcard(redis_keys.CAPTURES_DUE)
         try:
             *_, self._bytes, self._waiting = await self._within_limit(pipeline.execute)
@@ -232,7 +235,7 @@ class CaptureStore:
 
     async def _measure(self) -> None:
         pipeline = self._redis.pipeline(transaction=True)
-        pipeline.eval(_COUNT_BYTES, 1, redis_keys.CAPTURES_BYTES, "0", "0", str(_WIDTH))
+        pipeline.eval(_COUNT_BYTES, 1, redis_keys.CAPTURES_BYTES, "0", "0", str(BYTES_WIDTH))
         pipeline.zcard(redis_keys.CAPTURES_DUE)
         self._bytes, self._waiting = await self._within_limit(pipeline.execute)
 

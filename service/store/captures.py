@@ -1,0 +1,146 @@
+"""Captures and routes in Redis, for workers and the API."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import cast
+
+from redis import Redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from service.fleet import Route
+from service.store import redis_keys
+from service.store.shipping import BYTES_WIDTH
+
+_CHUNK = 5000
+
+# Never go back to a lower version, whoever publishes last. KEYS[1] routes; ARGV model, version, JSON,
+# channel.
+_PUBLISH = """
+local known = redis.call('HGET', KEYS[1], ARGV[1])
+if known then
+  local read, route = pcall(cjson.decode, known)
+  if read and type(route) == 'table' and (tonumber(route.version) or -1) > tonumber(ARGV[2]) then return 0 end
+end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+redis.call('PUBLISH', ARGV[4], ARGV[1])
+return 1
+"""
+
+
+def open_captures(redis_url: str, *, timeout: float = 5.0) -> Captures:
+    """Connects lazily; `timeout` in seconds for each step."""
+    client: Redis = Redis.from_url(
+        redis_url,
+        socket_timeout=timeout,
+        socket_connect_timeout=timeout,
+        retry=Retry(NoBackoff(), 1),
+    )
+    return Captures(client)
+
+
+class Captures:
+    """The sealed captures that wait, and the routes that proxies follow. Raises redis.RedisError."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    @property
+    def redis(self) -> Redis:
+        """The client, for `ledger.copy_from_redis`."""
+        return self._redis
+
+    def close(self) -> None:
+        self._redis.close()
+
+    def ping(self) -> None:
+        self._redis.ping()
+
+    def fetch(self, ids: Sequence[str]) -> dict[str, bytes | None]:
+        """Sealed captures by id; None when it is gone: `indexed` tells expired from lost."""
+        if not ids:
+            return {}
+        found = cast(list[bytes | None], self._redis.mget([redis_keys.capture(each) for each in ids]))
+        return dict(zip(ids, found, strict=True))
+
+    def indexed(self, ids: Sequence[str]) -> set[str]:
+        """Those still in the index: a capture gone from the store alone has expired, from both it is lost."""
+        if not ids:
+            return set()
+        scores = self._redis.zmscore(redis_keys.CAPTURES_DUE, list(ids))
+        return {each for each, score in zip(ids, scores, strict=True) if score is not None}
+
+    def forget(self, ids: Collection[str]) -> None:
+        """Delete settled captures and give back their bytes; call it after the settlement is in SQL."""
+        if not ids:
+            return
+        listed = list(ids)
+        keys = [redis_keys.capture(each) for each in listed]
+        with self._redis.pipeline(transaction=False) as measure:
+            measure.time()
+            for key in keys:
+                measure.strlen(key)
+                measure.pttl(key)
+            (seconds, _), *sizes = measure.execute()
+        with self._redis.pipeline(transaction=True) as delete:
+            for key in keys:
+                delete.delete(key)
+            delete.zrem(redis_keys.CAPTURES_DUE, *listed)
+            *deleted, _ = cast(list[int], delete.execute())
+        given_back: dict[int, int] = {}
+        for was_there, size, milliseconds in zip(deleted, sizes[::2], sizes[1::2], strict=True):
+            if was_there:  # two who forget at once give back once
+                ends = int((seconds + milliseconds / 1000) // BYTES_WIDTH + 1) * BYTES_WIDTH
+                given_back[ends] = given_back.get(ends, 0) + size
+        if given_back:
+            with self._redis.pipeline(transaction=False) as count:
+                for ends, size in given_back.items():
+                    count.hincrby(redis_keys.CAPTURES_BYTES, str(ends), -size)
+                count.execute()
+
+    def due(self, now: float, limit: int) -> list[str]:
+        """Captures that should have been settled by now, longest due first."""
+        found = self._redis.zrangebyscore(redis_keys.CAPTURES_DUE, "-inf", now, start=0, num=limit)
+        return [each.decode() for each in cast(list[bytes], found)]
+
+    def postpone(self, ids: Collection[str], until: float) -> None:
+        """Due again at `until`: after enqueuing them once more, or while somebody holds their lease."""
+        if ids:
+            self._redis.zadd(redis_keys.CAPTURES_DUE, dict.fromkeys(ids, until), xx=True)
+
+    def waiting(self) -> int:
+        """Captures in the index: not yet settled and forgotten, expired ones included."""
+        return self._redis.zcard(redis_keys.CAPTURES_DUE)
+
+    def waiting_ids(self) -> list[str]:
+        """All of them, in no order worth relying on."""
+        ids: set[str] = set()
+        cursor = 0
+        while True:
+            cursor, found = cast(
+                tuple[int, list[tuple[bytes, float]]],
+                self._redis.zscan(redis_keys.CAPTURES_DUE, cursor, count=_CHUNK),
+            )
+            ids.update(member.decode() for member, _ in found)
+            if cursor == 0:
+                return sorted(ids)
+
+    def publish_route(self, route: Route) -> bool:
+        """Tell the proxies; False, and nothing changes, when Redis already has a higher version."""
+        return bool(
+            self._redis.eval(
+                _PUBLISH,
+                1,
+                redis_keys.ROUTES,
+                route.model,
+                str(route.version),
+                redis_keys.route_to_json(route),
+                redis_keys.ROUTES_CHANGED,
+            )
+        )
+
+    def read_route(self, model: str) -> Route | None:
+        """What proxies follow; ValueError when it is unreadable."""
+        text = cast(bytes | None, self._redis.hget(redis_keys.ROUTES, model))
+        return None if text is None else redis_keys.route_from_json(text)

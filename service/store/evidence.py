@@ -1,0 +1,165 @@
+"""Reading evidence: tallies for a verdict, coverage, the epoch's attempt, the pairs behind them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+
+from service.decision.evidence import Coverage
+from service.decision.tally import Tally, Triple
+from service.store.counters import Count, ledger_key, split_ledger_key
+from service.store.database import Database
+from service.store.schema import epochs, ledger_counters, pairs, tallies, units
+from service.store.units import Arm, Kind, PairRow
+
+
+def read_tallies(db: Database, *, model: str, tier: str, arm: str, epoch: str) -> dict[str, Tally]:
+    """The evidence of one arm by evaluator, strata summed; as cheap for a million pairs as for ten."""
+    counts = (tallies.c.kind, tallies.c.reason, tallies.c.pairs, tallies.c.harm, tallies.c.benefit)
+    with db.read() as connection:
+        rows = connection.execute(
+            select(tallies.c.evaluator, *counts, func.sum(tallies.c.amount).label("amount"))
+            .where(
+                tallies.c.model == model,
+                tallies.c.tier == tier,
+                tallies.c.arm == Arm(arm).value,
+                tallies.c.epoch == epoch,
+            )
+            .group_by(tallies.c.evaluator, *counts)
+        ).all()
+    found: defaultdict[str, list[Tally]] = defaultdict(list)
+    for row in rows:
+        found[row.evaluator].append(
+            tally_of(row.kind, row.reason, Triple(row.pairs, row.harm, row.benefit), int(row.amount))
+        )
+    return {name: _sum(parts) for name, parts in sorted(found.items())}
+
+
+def tally_of(kind: str, reason: str, triple: Triple, amount: int) -> Tally:
+    """One row of `tallies` as a Tally; ValueError for a kind that is none."""
+    match Kind(kind):
+        case Kind.UNIT:
+            return Tally(units={triple: amount})
+        case Kind.BOTH_FAILED:
+            return Tally(both_failed=amount)
+        case Kind.NOT_COUNTED:
+            return Tally(not_counted=amount)
+        case Kind.UNSCORED:
+            return Tally(unscored={reason: amount})
+
+
+def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:
+    """Requests by stratum as the proxies saw them, and counted pairs by stratum over all evaluators."""
+    prefix = ledger_key(Count.TRAFFIC, model, "-").removesuffix("-")
+    with db.read() as connection:
+        seen = connection.execute(
+            select(ledger_counters.c.counter, func.sum(ledger_counters.c.amount).label("amount"))
+            .where(ledger_counters.c.counter.startswith(prefix, autoescape=True))
+            .group_by(ledger_counters.c.counter)
+        ).all()
+        counted = connection.execute(
+            select(tallies.c.stratum, func.sum(tallies.c.amount * tallies.c.pairs).label("amount"))
+            .where(
+                tallies.c.model == model,
+                tallies.c.tier == tier,
+                tallies.c.arm == Arm.CANDIDATE.value,
+                tallies.c.epoch == epoch,
+                tallies.c.kind == Kind.UNIT.value,
+            )
+            .group_by(tallies.c.stratum)
+        ).all()
+    return Coverage(
+        traffic={split_ledger_key(row.counter).detail: int(row.amount) for row in seen},
+        evidence={row.stratum: int(row.amount) for row in counted},
+    )
+
+
+def epoch_attempt(db: Database, model: str, tier: str, epoch: str, min_pairs: int) -> int:
+    """j of statistics A5: this is the j-th epoch of the tier to reach its minimum of pairs.
+
+    An epoch takes its number at the first look after it got there and keeps it, so that no two ever share one
+    and coming back to a hash resumes it; before that, the number that it would take now.
+    """
+    mine = (epochs.c.model == model) & (epochs.c.tier == tier)
+    with db.read() as connection:
+        taken = {
+            str(row.epoch): int(row.attempt)
+            for row in connection.execute(select(epochs.c.epoch, epochs.c.attempt).where(mine))
+        }
+    if epoch in taken:
+        return taken[epoch]
+    reached = any(
+        tally.n >= min_pairs
+        for tally in read_tallies(db, model=model, tier=tier, arm=Arm.CANDIDATE, epoch=epoch).values()
+    )
+    if not reached:
+        return len(taken) + 1
+    with db.write() as connection:
+        db.lock(connection, f"epochs of {model} {tier}")
+        found = connection.execute(select(epochs.c.attempt).where(mine, epochs.c.epoch == epoch)).scalar()
+        if found is not None:
+            return int(found)
+        attempt = connection.execute(select(func.count()).select_from(epochs).where(mine)).scalar_one() + 1
+        connection.execute(epochs.insert().values(model=model, tier=tier, epoch=epoch, attempt=attempt))
+    return int(attempt)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecentPair:
+    """One pair with where it belongs, for people."""
+
+    capture_id: str
+    tier: str
+    evaluator: str
+    version: str
+    epoch: str
+    conversation: str
+    stratum: str
+    counted: bool
+    at: float
+    pair: PairRow
+
+
+def recent_pairs(
+    db: Database, model: str, tier: str, discordant_only: bool = False, limit: int = 50
+) -> list[RecentPair]:
+    """The latest pairs of a candidate, newest first; discordant ones are those whose arms differ."""
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, got {limit}")
+    wanted = (units.c.model == model) & (units.c.tier == tier) & (units.c.arm == Arm.CANDIDATE.value)
+    if discordant_only:
+        wanted &= units.c.discordant & (pairs.c.baseline_passed != pairs.c.candidate_passed)
+    of_unit = ("capture_id", "tier", "evaluator", "version", "epoch", "conversation", "stratum")
+    of_pair = [column.name for column in pairs.columns if column.name != "unit_id"]
+    with db.read() as connection:
+        rows = connection.execute(
+            select(units, pairs)
+            .join(pairs, pairs.c.unit_id == units.c.unit_id)
+            .where(wanted)
+            .order_by(units.c.at.desc(), units.c.unit_id, pairs.c.item)
+            .limit(limit)
+        ).mappings()
+        return [
+            RecentPair(
+                **{name: row[units.c[name]] for name in (*of_unit, "counted", "at")},
+                pair=PairRow(**{name: row[pairs.c[name]] for name in of_pair}),
+            )
+            for row in rows
+        ]
+
+
+def _sum(parts: list[Tally]) -> Tally:
+    """One pass instead of a Tally per addition: a tier may have thousands of rows."""
+    total: Counter[Triple] = Counter()
+    unscored: Counter[str] = Counter()
+    for part in parts:
+        total.update(part.units)
+        unscored.update(part.unscored)
+    return Tally(
+        units=dict(total),
+        unscored=dict(unscored),
+        both_failed=sum(part.both_failed for part in parts),
+        not_counted=sum(part.not_counted for part in parts),
+    )
