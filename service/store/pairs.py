@@ -127,8 +127,18 @@ def _unit_row(unit: Unit, counted: bool) -> dict[str, object]:
 
 
 def _pair_rows(unit: Unit) -> list[dict[str, object]]:
-    names = ("item", "outcome", "unscored_reason", "baseline_passed", "candidate_passed", "baseline_label")
-    more = ("candidate_label", "baseline_reason", "candidate_reason", "origin")
+    names = ("item", "outcome", "unscored_reason", "baseline_passed", "candidate_passed", "origin")
+    texts = ("baseline_label", "candidate_label", "baseline_reason", "candidate_reason")
     return [
-        {"unit_id": unit.id, **{name: getattr(row, name) for name in (*names, *more)}} for row in unit.rows
+        {
+            "unit_id": unit.id,
+            **{name: getattr(row, name) for name in names},
+            **{name: _storable(getattr(row, name)) for name in texts},
+        }
+        for row in unit.rows
     ]
+
+
+def _storable(text: str) -> str:
+    """Reasons quote what models write: neither NUL nor half a surrogate pair may stop a capture."""
+    return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()

@@ -187,7 +187,7 @@ decisions = Table(
     Column("actor", String, nullable=False),
     Column("action", String, nullable=False),
     Column("model", String, nullable=False),
-    Column("tier", String, nullable=False),
+    Column("tier", String),
     Column("detail", Text, nullable=False),  # canonical JSON
     Column("prev", String, nullable=False),
     Column("digest", String, nullable=False),

@@ -1,0 +1,114 @@
+"""The route in force: SQL is the truth, and `Captures.publish_route` tells the proxies.
+
+A change and its row in the decision log are one transaction; the version grows by one with each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from service.fleet import Route
+from service.store.database import Database
+from service.store.decisions import append_within
+from service.store.schema import routes
+
+
+class RouteMoved(RuntimeError):
+    """Somebody else changed the route since it was read; read it again and decide anew."""
+
+
+def current_route(db: Database, model: str) -> Route | None:
+    """The route in force, None before the first change."""
+    with db.read() as connection:
+        return _read(connection, model)
+
+
+def current_routes(db: Database) -> list[Route]:
+    """Every model's route that was ever changed, for publishing after Redis lost its memory."""
+    with db.read() as connection:
+        rows = connection.execute(select(routes).order_by(routes.c.model))
+        return [Route(model=row.model, weights=json.loads(row.weights), version=row.version) for row in rows]
+
+
+def set_route(
+    db: Database,
+    route: Route,
+    *,
+    at: float,
+    actor: str,
+    action: str = "route",
+    tier: str | None = None,
+    detail: Mapping[str, Any] | None = None,
+    expect: int | None = None,
+) -> Route:
+    """Put a route in force and log it; the route with its version.
+
+    With `expect`, RouteMoved unless the route in force has that version (0 before the first change).
+    """
+    with db.write() as connection:
+        return set_route_within(
+            db,
+            connection,
+            route,
+            at=at,
+            actor=actor,
+            action=action,
+            tier=tier,
+            detail=detail,
+            expect=expect,
+        )
+
+
+def set_route_within(
+    db: Database,
+    connection: Connection,
+    route: Route,
+    *,
+    at: float,
+    actor: str,
+    action: str,
+    tier: str | None,
+    detail: Mapping[str, Any] | None,
+    expect: int | None,
+) -> Route:
+    """`set_route` as part of a transaction."""
+    db.lock(connection, "decisions")  # before the version is read: two changes follow each other
+    before = _read(connection, route.model)
+    version = 0 if before is None else before.version
+    if expect is not None and expect != version:
+        raise RouteMoved(f"the route of {route.model!r} has version {version}, not {expect}")
+    placed = Route(model=route.model, weights=dict(route.weights), version=version + 1)
+    insert = db.insert(routes).values(
+        model=placed.model, weights=json.dumps(placed.weights), version=placed.version
+    )
+    connection.execute(
+        insert.on_conflict_do_update(
+            index_elements=[routes.c.model],
+            set_={"weights": insert.excluded.weights, "version": insert.excluded.version},
+        )
+    )
+    append_within(
+        db,
+        connection,
+        at=at,
+        actor=actor,
+        action=action,
+        model=placed.model,
+        tier=tier or placed.serving,
+        detail={
+            **(detail or {}),
+            "weights": dict(placed.weights),
+            "before": None if before is None else dict(before.weights),
+            "route_version": placed.version,
+        },
+    )
+    return placed
+
+
+def _read(connection: Connection, model: str) -> Route | None:
+    row = connection.execute(select(routes).where(routes.c.model == model)).one_or_none()
+    return None if row is None else Route(model=model, weights=json.loads(row.weights), version=row.version)
