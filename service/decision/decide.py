@@ -15,6 +15,14 @@ from service.decision.policy import Gate, Policy, Testing
 from service.decision.tally import Tally
 from service.decision.verdict import Decision, Finding, GateState, Verdict
 
+_WORST_FIRST = {
+    Decision.REJECT: GateState.FAILED,
+    Decision.UNDECIDED: GateState.UNDECIDED,
+    Decision.ACCEPT: GateState.PASSED,
+}
+_OPEN = frozenset({GateState.FAILED, GateState.UNDECIDED, GateState.MISSING})
+"""States of a gate that stand in the way of acceptance."""
+
 
 def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -> Verdict:
     """The verdict on one tier. `rung_below`: the decision on the tier below, None for the baseline."""
@@ -62,14 +70,11 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
 
 
 def _quality(findings: tuple[Finding, ...]) -> Gated:
-    """The worst finding wins; its state comes with every reason that is not a pass."""
-    decisions = {finding.decision for finding in findings}
-    if decisions == {Decision.ACCEPT}:
-        return Gated(state=GateState.PASSED, reasons=tuple(finding.reason for finding in findings))
-    worst = Decision.REJECT if Decision.REJECT in decisions else Decision.UNDECIDED
+    """The worst finding wins, and speaks together with those as bad."""
+    worst = next(decision for decision in _WORST_FIRST if any(each.decision is decision for each in findings))
     return Gated(
-        state=GateState.FAILED if worst is Decision.REJECT else GateState.UNDECIDED,
-        reasons=tuple(finding.reason for finding in findings if finding.decision is worst),
+        state=_WORST_FIRST[worst],
+        reasons=tuple(f"{each.criterion}: {each.reason}" for each in findings if each.decision is worst),
     )
 
 
@@ -89,6 +94,3 @@ def _weigh(gates: dict[Gate, Gated], below: tuple[str, ...]) -> tuple[Decision, 
     if in_the_way:
         return Decision.UNDECIDED, in_the_way
     return Decision.ACCEPT, gates[Gate.QUALITY].reasons
-
-
-_OPEN = frozenset({GateState.FAILED, GateState.UNDECIDED, GateState.MISSING})

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, betaincinv, gammaln, xlog1py, xlogy
+from scipy.special import bdtr, betaincinv, betaln, xlog1py, xlogy
 
 from service.decision.tango import score
 
@@ -45,7 +45,7 @@ def exact_p(b: int, c: int, n: int, margin: float, *, gamma: float | None = None
     most = min(n, int(n * highest + 12 * np.sqrt(n * highest) + 60))
     benefits = np.arange(most + 1, dtype=np.float64)
     cuts = _cuts(benefits, n, margin, float(score(b, c, n, margin)) + _TIE)
-    log_choose = gammaln(n + 1) - gammaln(benefits + 1) - gammaln(n - benefits + 1)
+    log_choose = -betaln(n - benefits + 1, benefits + 1) - np.log1p(n)
 
     def region(points: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.array([_probability(q, n, margin, benefits, cuts, log_choose) for q in points])

@@ -95,7 +95,7 @@ def find(
     return Finding(
         criterion=criterion.evaluator,
         decision=decision,
-        reason=f"{criterion.evaluator}: {why}",
+        reason=why,
         n=tally.n,
         conversations=tally.conversations,
         harm=tally.harm,

@@ -35,7 +35,7 @@ def check_scenario(*, margin: float, difference: float, discordance: float, alph
         raise ValueError(f"alpha must be in (0, 1), got {alpha}")
     if not 0 <= discordance <= 1:
         raise ValueError(f"discordance must be in [0, 1], got {discordance}")
-    if abs(difference) > discordance:
+    if not abs(difference) <= discordance:
         raise ValueError(
             f"a difference of {difference} needs a discordance of at least that, got {discordance}"
         )
@@ -56,8 +56,8 @@ def fixed_pairs(
     check_scenario(margin=margin, difference=difference, discordance=discordance, alpha=alpha)
     if not 0 < power < 1:
         raise ValueError(f"power must be in (0, 1), got {power}")
-    if design_effect < 1:
-        raise ValueError(f"design effect must be at least 1, got {design_effect}")
+    if not 1 <= design_effect < math.inf:
+        raise ValueError(f"design effect must be at least 1 and finite, got {design_effect}")
     harm, benefit = (discordance + difference) / 2, (discordance - difference) / 2
     restricted = float(restricted_benefit(harm, benefit, 1, margin))
     null_spread = math.sqrt(2 * restricted + margin - margin**2)

@@ -35,7 +35,7 @@ def withheld_reason(policy: Policy, tally: Tally, control: Tally | None) -> str 
 def log_e_uneven(tally: Tally, control: Tally) -> float:
     """Log e-value that candidate and control lose pairs at different rates; 0 without a loss.
 
-    If arms lose alike, a loss is the candidate's with probability p = its share of the due pairs. Against that,
+    If arms lose alike, a loss is the candidate's with probability p = its share of the due pairs. Against it,
     a uniform mixture of binomials: Beta(1 + u_Q, 1 + u_A) / (p^u_Q (1 - p)^u_A) (Robbins 1970, Ann Math Stat
     41:1397).
     """
