@@ -1,8 +1,8 @@
 """`tiergate`: every command. One module a group; each adds its commands in `register`.
 
-`offline` stats, plan · `score` · `proxy` · `api` · `gate` client verbs · `setup` init, check, schema, token · `up` ·
-`demo`. A module imports what is slow to load (scipy, SQLAlchemy, the engines) inside the command that needs it, so
-that `tiergate --help` and a typing mistake are answered at once.
+`setup` init, check, schema, token · `up` · `demo` · `proxy` · `api` · `gate` the API's questions ·
+`offline` stats, plan · `score`. A module imports what is slow to load (scipy, SQLAlchemy, pydantic) inside
+the command that needs it, so that `tiergate --help` and a typing mistake are answered at once.
 """
 
 from __future__ import annotations

@@ -11,23 +11,37 @@ parts stop in the opposite order. Nobody stays behind: each child has its own pr
 a watchdog end them when the supervisor is killed (`tether`, `watchdog`). `owning` is the lock of a state
 directory.
 
+`everything` is all of Tiergate as a `with` block, with other parts (backends, say) around it:
+
+    with stop_signals() as told, everything(settings, os.environ, say=print, hurry=told.hurry) as running:
+        running.supervisor.wait()        # or drive it: running.proxy_url, .api_url, .token_file
+
+`check` says in one line each what is wrong with backends (`ask` asks them, `engines` reads their answers)
+and, in `check_stores`, with Redis and the database.
+
 Imported only by `service.cli` and `service.demo`.
 """
 
+from service.launch.everything import Running, everything
 from service.launch.lock import StateDirInUse, owning
 from service.launch.part import Part, Ready, at_once, http_ok, listens, logs
+from service.launch.ports import PortUnusable, free_port
 from service.launch.signals import StopSignals, ToldToStop, stop_signals
 from service.launch.supervisor import StartFailed, Supervisor
 
 __all__ = [
     "Part",
+    "PortUnusable",
     "Ready",
+    "Running",
     "StartFailed",
     "StateDirInUse",
     "StopSignals",
     "Supervisor",
     "ToldToStop",
     "at_once",
+    "everything",
+    "free_port",
     "http_ok",
     "listens",
     "logs",

@@ -11,12 +11,16 @@ from types import FrameType
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class ToldToStop(BaseException):
-    """A signal asked for an orderly end."""
+class ToldToStop(SystemExit):
+    """A signal asked for an orderly end.
+
+    A SystemExit, since asyncio lets nothing else through its callbacks; its status is the shell's for a
+    signal.
+    """
 
     def __init__(self, number: int) -> None:
         self.number = number
-        super().__init__(f"told to stop by {signal.Signals(number).name}")
+        super().__init__(128 + number)
 
 
 @dataclass(slots=True)

@@ -54,9 +54,7 @@ class GatesShape(Shape):
 class PolicyShape(Shape):
     """What a tier must show."""
 
-    margin: Points = Field(
-        default=0.01, description="Largest tolerable rise of a failure rate; per criterion below."
-    )
+    margin: Points = written("1pp", "Largest tolerable rise of a failure rate; per criterion below.")
     min_pairs: Annotated[Count, Field(ge=1)] = Field(default=300, description="Fewer pairs decide nothing.")
     alpha: Annotated[AlphaShape, Section] = Field(default=AlphaShape(), description="Error rates.")
     criteria: dict[str, Annotated[CriterionShape, Section]] = Field(

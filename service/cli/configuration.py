@@ -1,0 +1,43 @@
+"""`-c FILE` and what a wrong configuration prints, for every command that needs one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from service.settings import Settings
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        envvar="TIERGATE_CONFIG",
+        metavar="FILE",
+        help="Configuration file; ./tiergate.yaml when left out.",
+    ),
+]
+WRONG_CONFIGURATION = 2
+"""Exit status, as for a wrong command line."""
+
+
+def load_or_exit(path: Path | None) -> Settings:
+    """The settings; every problem on standard error and exit status 2 when there are none."""
+    # pydantic and the evaluators take half a second, which `tiergate --help` need not wait for.
+    from service.settings import SettingsError, load
+
+    try:
+        return load(path, os.environ)
+    except SettingsError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(WRONG_CONFIGURATION) from None
+
+
+def fail(message: str, status: int = 1) -> typer.Exit:
+    """Prints what is wrong and what to do; the caller raises what it returns."""
+    typer.echo(message, err=True)
+    return typer.Exit(status)

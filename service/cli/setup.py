@@ -1,0 +1,170 @@
+"""Before anything runs: `init` writes a configuration, `check` tries it, `schema` describes it, `token`."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.cli.configuration import ConfigOption, fail, load_or_exit
+
+if TYPE_CHECKING:
+    from service.store.database import Database
+
+token_app = typer.Typer(no_args_is_help=True, help="Bearer tokens of the API.")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command()(init)
+    app.command()(check)
+    app.command()(schema)
+    token_app.command("new")(token_new)
+    token_app.command("list")(token_list)
+    token_app.command("revoke")(token_revoke)
+    app.add_typer(token_app, name="token")
+
+
+def init(
+    path: Annotated[Path, typer.Argument(metavar="[PATH]", help="Where to write it.")] = Path(
+        "tiergate.yaml"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Write a commented configuration to start from."""
+    text = resources.files("service.settings").joinpath("example.yaml").read_text(encoding="utf-8")
+    try:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise fail(f"{path} is already there; --force replaces it") from None
+    except OSError as error:
+        raise fail(f"{path} cannot be written: {error.strerror}") from None
+    typer.echo(
+        f"{path} is written. Name your model, its tiers and their servers in it, then:\n"
+        f"  tiergate check -c {path}     tries it and asks every backend who it is\n"
+        f"  tiergate up -c {path}        runs everything on this machine"
+    )
+
+
+def check(
+    config: ConfigOption = None,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Only the file itself: no backend, no store is asked.")
+    ] = False,
+) -> None:
+    """Validate the configuration and ask every backend and store; exit status 1 if one of them fails."""
+    settings = load_or_exit(config)
+    from service.launch.ask import ask_all
+    from service.launch.check import Level, all_backends, backend_lines, setup_lines
+    from service.launch.check_stores import store_lines
+
+    lines = setup_lines(settings)
+    if not offline:
+        lines = [*backend_lines(settings, ask_all(all_backends(settings))), *store_lines(settings), *lines]
+    for line in lines:
+        colour = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}[line.level]
+        typer.echo(f"{typer.style(f'{line.level:<4}', fg=colour)}  {line.subject}: {line.text}")
+    failed = sum(line.level is Level.FAIL for line in lines)
+    warned = sum(line.level is Level.WARN for line in lines)
+    typer.echo(f"{settings.path}: {failed} failed, {warned} warnings, {len(lines) - failed - warned} ok")
+    if failed:
+        raise typer.Exit(1)
+
+
+def schema(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; standard output when left out.")
+    ] = None,
+) -> None:
+    """Print the JSON Schema of tiergate.yaml, for editors: `# yaml-language-server: $schema=FILE`."""
+    from service.settings.schema import json_schema
+
+    text = json.dumps(json_schema(), indent=2, ensure_ascii=False)
+    if output is None:
+        typer.echo(text)
+        return
+    try:
+        output.write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise fail(f"{output} cannot be written: {error.strerror}") from None
+
+
+def token_new(
+    name: Annotated[str, typer.Argument(help="Whose token; the decision log names it.")],
+    scope: Annotated[list[str], typer.Option("--scope", help="read, approve or admin; may be given again.")],
+    days: Annotated[
+        float | None, typer.Option(help="Expires after so many days; never when left out.")
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Make a token and print it: it is stored nowhere else."""
+    from service.store.tokens import create
+
+    now = time.time()
+    database = _open(config)
+    try:
+        secret = create(
+            database,
+            name=name,
+            scopes=scope,
+            now=now,
+            expires_at=None if days is None else now + days * 86400,
+        )
+    except ValueError as error:
+        raise fail(str(error)) from None
+    finally:
+        database.close()
+    typer.echo(secret)
+
+
+def token_list(config: ConfigOption = None) -> None:
+    """List the tokens in force; their secrets are not kept."""
+    from service.store.tokens import list_tokens
+
+    database = _open(config)
+    try:
+        tokens = list_tokens(database, time.time())
+    finally:
+        database.close()
+    for token in tokens:
+        until = "until revoked" if token.expires_at is None else f"until {_day(token.expires_at)}"
+        scopes = ",".join(sorted(token.scopes))
+        typer.echo(f"{token.name}\t{scopes}\tsince {_day(token.created_at)}\t{until}")
+
+
+def token_revoke(
+    name: Annotated[str, typer.Argument(help="The token's name.")], config: ConfigOption = None
+) -> None:
+    """End a token at once."""
+    from service.store.tokens import list_tokens, revoke
+
+    now = time.time()
+    database = _open(config)
+    try:
+        known = [token.name for token in list_tokens(database, now)]
+        if not revoke(database, name, now=now):
+            raise fail(f"no token in force is named {name!r}; there are: {', '.join(known) or 'none'}")
+    finally:
+        database.close()
+    typer.echo(f"{name} is revoked")
+
+
+def _open(config: Path | None) -> Database:
+    settings = load_or_exit(config)
+    # SQLAlchemy is slow to load.
+    from service.store.database import StoreUnusable, open_database
+
+    try:
+        return open_database(settings.database_url)
+    except StoreUnusable as error:
+        raise fail(str(error)) from None
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

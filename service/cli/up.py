@@ -1,0 +1,88 @@
+"""`tiergate up`: everything on this machine, until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.cli.configuration import ConfigOption, fail, load_or_exit
+
+if TYPE_CHECKING:
+    from service.launch import Running
+    from service.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(up)
+
+
+def up(
+    config: ConfigOption = None,
+    no_check: Annotated[
+        bool, typer.Option("--no-check", help="Start although no backend of a baseline answers.")
+    ] = False,
+) -> None:
+    """Run proxy, API, workers and their stores on this machine until Ctrl-C or SIGTERM.
+
+    Redis and the database are embedded unless the configuration or the environment names one.
+    """
+    settings = load_or_exit(config)
+    from service.launch import (
+        PortUnusable,
+        StartFailed,
+        StateDirInUse,
+        ToldToStop,
+        everything,
+        stop_signals,
+    )
+    from service.store.database import StoreUnusable
+
+    try:
+        with stop_signals() as told:
+            _ask_backends(settings, go_on=no_check)
+            with everything(settings, os.environ, say=_say, hurry=told.hurry) as running:
+                typer.echo(welcome(running))
+                running.supervisor.wait()
+    except ToldToStop:
+        _say("everything is stopped")
+    except (PortUnusable, StartFailed, StateDirInUse, StoreUnusable) as error:
+        raise fail(str(error)) from None
+    except OSError as error:
+        raise fail(f"{error.filename or 'this machine'}: {error.strerror}") from None
+
+
+def welcome(running: Running) -> str:
+    """Where everything is."""
+    return (
+        "\nTiergate runs.\n"
+        f"  proxy      {running.proxy_url}/v1        base URL for clients\n"
+        f"  dashboard  {running.api_url}/\n"
+        f"  API        {running.api_url}/api/v1      documentation: {running.api_url}/docs\n"
+        f"  metrics    {running.admin_url}/metrics, {running.api_url}/metrics\n"
+        f"  token      {running.token_file}\n"
+        f"  logs       {running.log_dir}\n"
+        "Ctrl-C stops everything in order; a second one does not wait.\n"
+    )
+
+
+def _ask_backends(settings: Settings, *, go_on: bool) -> None:
+    from service.launch.ask import ask_all
+    from service.launch.check import Level, all_backends, backend_lines, dead_baselines, setup_lines
+
+    answers = ask_all(all_backends(settings))
+    for line in [*backend_lines(settings, answers), *setup_lines(settings)]:
+        if line.level is not Level.OK:
+            typer.echo(str(line), err=True)
+    if (dead := dead_baselines(settings, answers)) and not go_on:
+        raise fail(
+            f"no backend of the baseline of {', '.join(dead)} can be used, so nobody could be answered."
+            " Correct that, or start anyway with --no-check"
+        )
+
+
+def _say(text: str) -> None:
+    typer.echo(f"{time.strftime('%H:%M:%S')}  {text}")

@@ -1,0 +1,124 @@
+"""Asking backends who they are, all at once.
+
+Unusable
+    a backend that does not answer, is not well, refuses the key or serves another model
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import httpx
+
+from service.fleet import Backend
+from service.launch import engines
+from service.launch.engines import Engine
+
+PATIENCE = 5.0
+"""Seconds for one question."""
+LONGEST_ANSWER = 4 * 1024 * 1024
+"""Bytes of an answer that are read; a page of metrics has some 60 KB."""
+AT_ONCE = 16
+"""Backends asked at the same time."""
+
+
+class Unusable(Exception):
+    """Why a backend cannot be used, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A backend that is well: the models it serves, and its engine where it is one we know."""
+
+    models: tuple[str, ...]
+    engine: Engine | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Page:
+    status: int
+    text: str
+
+
+def ask_all(backends: Iterable[Backend]) -> dict[Backend, Answered | Unusable]:
+    """Every distinct backend once."""
+    return asyncio.run(_ask_all(list(dict.fromkeys(backends))))
+
+
+async def _ask_all(backends: list[Backend]) -> dict[Backend, Answered | Unusable]:
+    gate = asyncio.Semaphore(AT_ONCE)
+    # trust_env: a proxy for the outer world is not the way to a backend.
+    async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as client, asyncio.TaskGroup() as group:
+
+        async def one(backend: Backend) -> Answered | Unusable:
+            async with gate:
+                try:
+                    return await _ask(client, backend)
+                except Unusable as error:
+                    return error
+
+        tasks = {backend: group.create_task(one(backend)) for backend in backends}
+    return {backend: task.result() for backend, task in tasks.items()}
+
+
+async def _ask(client: httpx.AsyncClient, backend: Backend) -> Answered:
+    async def get(path: str) -> _Page:
+        return await _get(client, backend, path)
+
+    health = await get("/health")
+    if health.status >= 500:
+        raise Unusable(
+            f"is not well: GET /health answers {health.status}; wait until it has loaded, or look at its log"
+        )
+    listing = await get("/v1/models")
+    if listing.status in (401, 403):
+        raise Unusable(f"refuses the API key ({listing.status}): correct api_key_file or api_key_env")
+    if listing.status != 200:
+        raise Unusable(f"answers GET /v1/models with {listing.status}: no OpenAI-compatible server is there")
+    try:
+        models = engines.served_models(listing.text)
+    except ValueError:
+        raise Unusable(
+            "answers GET /v1/models with no list of models: no OpenAI-compatible server is there"
+        ) from None
+    version = await get("/version")
+    if version.status == 200 and (found := engines.vllm(version.text, (await get("/metrics")).text)):
+        return Answered(models=models, engine=found)
+    readers: tuple[tuple[str, Callable[[str], Engine | None]], ...] = (
+        ("/server_info", engines.sglang),
+        ("/get_server_info", engines.sglang),
+        ("/props", engines.llama_cpp),
+    )
+    for path, read in readers:
+        page = await get(path)
+        if page.status == 200 and (found := read(page.text)):
+            return Answered(models=models, engine=found)
+    return Answered(models=models, engine=None)
+
+
+async def _get(client: httpx.AsyncClient, backend: Backend, path: str) -> _Page:
+    headers = {"authorization": f"Bearer {backend.api_key}"} if backend.api_key else {}
+    try:
+        async with client.stream("GET", backend.url + path, headers=headers) as answer:
+            body = bytearray()
+            async for chunk in answer.aiter_bytes():
+                body += chunk
+                if len(body) > LONGEST_ANSWER:
+                    break
+            return _Page(status=answer.status_code, text=body.decode("utf-8", "replace"))
+    except httpx.ConnectTimeout:
+        raise Unusable(
+            f"does not answer within {PATIENCE:g} s: is the address right, is a firewall between?"
+        ) from None
+    except httpx.ConnectError as error:
+        raise Unusable(f"cannot be reached ({_cause(error)}): start it, or correct its URL") from None
+    except httpx.TimeoutException:
+        raise Unusable(f"accepts connections but does not answer GET {path} within {PATIENCE:g} s") from None
+    except httpx.HTTPError as error:
+        raise Unusable(f"does not speak HTTP as expected ({_cause(error)}): is it http or https?") from None
+
+
+def _cause(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,166 @@
+"""What `tiergate check` and `tiergate up` say about backends: one line each, from their own answers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from service.decision.policy import Asked, Gate
+from service.fleet import Backend, Ladder, Tier
+from service.launch.ask import Answered, Unusable
+from service.launch.engines import Engine, mixed, same_engine, same_kv_dtype
+from service.settings import Settings
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARN = "warn"
+    """Works, and something will not work as expected."""
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One finding for a person."""
+
+    level: Level
+    subject: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.level:<4}  {self.subject}: {self.text}"
+
+
+Answers = Mapping[Backend, Answered | Unusable]
+
+
+def all_backends(settings: Settings) -> list[Backend]:
+    """Every backend of every pool of every tier."""
+    return [
+        backend
+        for ladder in settings.ladders.values()
+        for tier in ladder.tiers
+        for backend in (*tier.backends, *tier.shadow)
+    ]
+
+
+def backend_lines(settings: Settings, answers: Answers) -> list[Line]:
+    """A line for each backend, and one for each tier whose replicas or engine are at odds."""
+    lines: list[Line] = []
+    for ladder in settings.ladders.values():
+        for tier in ladder.tiers:
+            for pool in (tier.backends, tier.shadow):
+                lines += [_backend_line(ladder, tier, backend, answers[backend]) for backend in pool]
+        lines += _tier_lines(ladder, answers)
+    return lines
+
+
+def setup_lines(settings: Settings) -> list[Line]:
+    """What the configuration alone shows: evidence that cannot come about."""
+    lines: list[Line] = []
+    for model, ladder in settings.ladders.items():
+        if not ladder.candidates:
+            lines.append(_warn(model, "the ladder has one tier, so there is nothing to compare it with"))
+        elif not ladder.baseline.shadow and not settings.shadow.on_serving:
+            lines.append(
+                _warn(
+                    f"{model}/{ladder.baseline.name}",
+                    "no capacity for the control, so verdicts stay undecided (no_control_capacity): give the"
+                    " baseline a `shadow` backend of the same recipe, or allow shadow.on_serving",
+                )
+            )
+    gates = [gate for gate in (Gate.SLO, Gate.MONEY) if settings.policy.gates[gate] is Asked.REQUIRED]
+    if gates:
+        names = " and ".join(f"policy.gates.{gate}" for gate in gates)
+        reasons = ", ".join(f"missing_{gate}" for gate in gates)
+        lines.append(
+            _warn(
+                "policy",
+                f"{names} need load runs; until there are some, verdicts stay undecided ({reasons})."
+                " Switched off, they are printed as `not asked`",
+            )
+        )
+    return lines
+
+
+def dead_baselines(settings: Settings, answers: Answers) -> list[str]:
+    """Models that nobody could be answered for: every backend of the baseline is unusable."""
+    return [
+        model
+        for model, ladder in settings.ladders.items()
+        if all(isinstance(answers[backend], Unusable) for backend in ladder.baseline.backends)
+    ]
+
+
+def _backend_line(ladder: Ladder, tier: Tier, backend: Backend, answer: Answered | Unusable) -> Line:
+    subject = f"{ladder.model}/{tier.name} {backend.url}"
+    if isinstance(answer, Unusable):
+        return Line(level=Level.FAIL, subject=subject, text=str(answer))
+    if tier.model not in answer.models:
+        served = ", ".join(answer.models[:5]) or "no model at all"
+        return Line(
+            level=Level.FAIL,
+            subject=subject,
+            text=f"serves {served}, not {tier.model!r}: start it with that name, or set the tier's `model`",
+        )
+    if answer.engine is None:
+        return Line(
+            level=Level.OK, subject=subject, text=f"serves {tier.model}; the engine does not say which it is"
+        )
+    return _engine_line(subject, tier, answer.engine)
+
+
+def _engine_line(subject: str, tier: Tier, engine: Engine) -> Line:
+    declared_engine, declared_kv = tier.declares.get("engine"), tier.declares.get("kv_cache")
+    if declared_engine is not None and not same_engine(declared_engine, engine):
+        return Line(
+            level=Level.FAIL,
+            subject=subject,
+            text=f"declares engine {declared_engine!r}, but is {engine}: correct `declares`, or the server",
+        )
+    told = f"serves {tier.model}, {engine}"
+    if engine.kv_dtype is None:
+        return Line(level=Level.OK, subject=subject, text=f"{told}, KV cache type not told by the engine")
+    size = "" if engine.kv_tokens is None else f" ({engine.kv_tokens} tokens)"
+    told = f"{told}, KV cache {engine.kv_dtype}{size}"
+    if declared_kv is None or declared_kv.lower() == "auto" or same_kv_dtype(declared_kv, engine.kv_dtype):
+        return Line(level=Level.OK, subject=subject, text=told)
+    return Line(
+        level=Level.FAIL,
+        subject=subject,
+        text=f"declares kv_cache {declared_kv!r}, but {told}: correct `declares`, or start the server with"
+        f" --kv-cache-dtype {declared_kv}",
+    )
+
+
+def _tier_lines(ladder: Ladder, answers: Answers) -> list[Line]:
+    lines: list[Line] = []
+    engines: dict[str, list[Engine]] = {}
+    for tier in ladder.tiers:
+        told = [answers[backend] for backend in (*tier.backends, *tier.shadow)]
+        engines[tier.name] = [each.engine for each in told if isinstance(each, Answered) and each.engine]
+        if mixed(engines[tier.name]):
+            names = ", ".join(sorted({str(engine) for engine in engines[tier.name]}))
+            lines.append(
+                _warn(
+                    f"{ladder.model}/{tier.name}",
+                    f"its backends differ in engine, version or KV cache ({names}): evidence would mix them",
+                )
+            )
+    baseline = engines[ladder.baseline.name]
+    for tier in ladder.candidates:
+        for engine in engines[tier.name][:1]:
+            if baseline and (engine.name, engine.version) != (baseline[0].name, baseline[0].version):
+                lines.append(
+                    _warn(
+                        f"{ladder.model}/{tier.name}",
+                        f"runs {engine}, the baseline {baseline[0]}: a difference may come from the engine"
+                        " and not from the precision",
+                    )
+                )
+    return lines
+
+
+def _warn(subject: str, text: str) -> Line:
+    return Line(level=Level.WARN, subject=subject, text=text)

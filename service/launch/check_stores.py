@@ -1,0 +1,92 @@
+"""What `tiergate check` says about Redis, the database and the capture key: one line each."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import redis
+
+from service.launch.check import Level, Line
+from service.launch.part import PATIENCE
+from service.settings import Settings
+from service.store.database import StoreUnusable, open_database
+
+
+def store_lines(settings: Settings) -> list[Line]:
+    """Asks each store; makes the tables of an empty database, which is how one finds out that it may."""
+    return [*_redis_lines(settings), _database_line(settings), _key_line(settings)]
+
+
+def _redis_lines(settings: Settings) -> list[Line]:
+    if settings.redis_embedded and settings.broker_url == settings.redis_url:
+        return [Line(level=Level.OK, subject="redis", text="embedded: `tiergate up` starts one of its own")]
+    lines: list[Line] = []
+    if not settings.redis_embedded:
+        lines.append(
+            _redis_line("redis", settings.redis_url, broker=settings.redis_url == settings.broker_url)
+        )
+    if settings.broker_url != settings.redis_url:
+        lines.append(_redis_line("broker", settings.broker_url, broker=True))
+    return lines
+
+
+def _redis_line(subject: str, url: str, *, broker: bool) -> Line:
+    parts = urlsplit(url)
+    where = f"{parts.hostname}:{parts.port or 6379}"
+    try:
+        with redis.Redis.from_url(
+            url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE, decode_responses=True
+        ) as client:
+            facts = {**client.info("server"), **client.info("memory"), **client.info("persistence")}
+    except redis.AuthenticationError as error:
+        return Line(level=Level.FAIL, subject=subject, text=f"{where} refuses the password ({error})")
+    except redis.RedisError as error:
+        return Line(
+            level=Level.FAIL,
+            subject=subject,
+            text=f"{where} cannot be used ({error}): start it, or correct store.{subject} or"
+            f" TIERGATE_{subject.upper()}_URL",
+        )
+    policy = str(facts.get("maxmemory_policy", "unknown"))
+    told = f"{where}, {_version(facts)}, eviction policy {policy}"
+    if broker and policy != "noeviction":
+        return Line(
+            level=Level.FAIL,
+            subject=subject,
+            text=f"{told}: it could drop queued tasks; CONFIG SET maxmemory-policy noeviction, or name"
+            " another server in store.broker",
+        )
+    if policy.startswith("allkeys"):
+        return Line(
+            level=Level.WARN, subject=subject, text=f"{told}: it could drop the ledger; take volatile-ttl"
+        )
+    if broker and not facts.get("aof_enabled"):
+        return Line(
+            level=Level.WARN,
+            subject=subject,
+            text=f"{told}, no append-only file: a restart loses queued tasks; the ledger says how many",
+        )
+    return Line(level=Level.OK, subject=subject, text=told)
+
+
+def _version(facts: dict[str, object]) -> str:
+    if "valkey_version" in facts:
+        return f"Valkey {facts['valkey_version']}"
+    return f"Redis {facts.get('redis_version', '(version not told)')}"
+
+
+def _database_line(settings: Settings) -> Line:
+    try:
+        database = open_database(settings.database_url)
+    except StoreUnusable as error:
+        return Line(level=Level.FAIL, subject="database", text=str(error))
+    try:
+        return Line(level=Level.OK, subject="database", text=database.shown_url)
+    finally:
+        database.close()
+
+
+def _key_line(settings: Settings) -> Line:
+    older = len(settings.keyring.keys) - 1
+    opens = f", opens what {older} older ones sealed" if older else ""
+    return Line(level=Level.OK, subject="capture key", text=f"seals with {settings.keyring.current}{opens}")

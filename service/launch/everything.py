@@ -1,0 +1,180 @@
+"""All of Tiergate on one machine: what must be true before it starts, and the parts in their order."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.launch.lock import owning
+from service.launch.part import Part, http_ok, logs
+from service.launch.ports import check_free, free_port
+from service.launch.supervisor import Supervisor
+from service.launch.valkey import announce, embedded_valkey, write_private
+from service.settings import Settings
+from service.settings.units import Listen
+from service.store.database import Database, open_database
+from service.store.tokens import create, lookup
+
+TOKEN_FILE = "token"
+"""In the state directory."""
+TOKEN_SCOPES = ("read", "approve", "admin")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """What runs, and where people find it."""
+
+    supervisor: Supervisor
+    proxy_url: str
+    admin_url: str
+    api_url: str
+    token_file: Path
+    """Holds a bearer token with every scope, readable by this user alone."""
+    log_dir: Path
+    redis_url: str
+
+
+@contextmanager
+def everything(
+    settings: Settings,
+    environ: Mapping[str, str],
+    *,
+    say: Callable[[str], None],
+    hurry: Callable[[], bool] = lambda: False,
+    extra_parts: Sequence[Part] = (),
+) -> Iterator[Running]:
+    """Everything, for as long as the block lasts; `extra_parts` start first and stop last.
+
+    Raises `StateDirInUse`, `PortUnusable`, `StoreUnusable` or `StartFailed`, each with what to do, and leaves
+    nothing running.
+    """
+    state_dir = settings.state_dir
+    with ExitStack() as stack:
+        lock = stack.enter_context(owning(state_dir))
+        proxy, admin, api = _addresses(settings)
+        token_file = keep_token(settings, now=time.time())
+        told = {
+            "TIERGATE_CONFIG": str(settings.path),
+            "TIERGATE_STATE_DIR": str(state_dir),
+            "TIERGATE_PROXY_LISTEN": str(proxy),
+            "TIERGATE_ADMIN_LISTEN": str(admin),
+            "TIERGATE_API_LISTEN": str(api),
+            "PYTHONUNBUFFERED": "1",
+        }
+        parts = list(extra_parts)
+        redis_url = settings.redis_url
+        if settings.redis_embedded:
+            valkey = embedded_valkey(state_dir)
+            redis_url = valkey.url
+            parts.append(valkey.part())
+            announced = announce(state_dir, valkey.url)
+            stack.callback(announced.unlink, missing_ok=True)
+        parts += tiergate_parts(settings, admin_url=_url(admin), api_url=_url(api))
+        supervisor = stack.enter_context(
+            Supervisor(
+                parts,
+                state_dir / "logs",
+                environ={**environ, **told},
+                say=say,
+                hurry=hurry,
+                keep_open=(lock,),
+            )
+        )
+        yield Running(
+            supervisor=supervisor,
+            proxy_url=_url(proxy),
+            admin_url=_url(admin),
+            api_url=_url(api),
+            token_file=token_file,
+            log_dir=state_dir / "logs",
+            redis_url=redis_url,
+        )
+
+
+def tiergate_parts(settings: Settings, *, admin_url: str, api_url: str) -> list[Part]:
+    """The API, the Celery parts and the proxy, in the order in which they start.
+
+    They stop in the opposite order: first nothing new comes in, then nothing new is scheduled, then what is
+    under way is finished.
+    """
+    tiergate = (sys.executable, "-m", "service.cli")
+    celery = (sys.executable, "-m", "celery", "-A", "workers.app")
+    # Gossip, mingling and heartbeats tell workers of each other; here they would only delay the start.
+    worker = ("worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat")
+    children = str(min(4, max(1, (os.cpu_count() or 1) // 2)))
+    # A replay that is cut short is leased again when its lease runs out: patience need not outlast a timeout.
+    patience = min(settings.shadow.timeout_seconds, 30.0)
+    schedule = settings.state_dir / "beat-schedule"
+    return [
+        Part(name="api", command=(*tiergate, "api"), ready=http_ok(f"{api_url}/readyz")),
+        Part(
+            name="guard",
+            command=(*celery, *worker, "-Q", "guard", "-c", "1", "-n", "guard@%h"),
+            ready=logs("ready."),
+            stop_seconds=patience,
+        ),
+        Part(
+            name="worker",
+            command=(*celery, *worker, "-Q", "replay", "-c", children, "-n", "replay@%h"),
+            ready=logs("ready."),
+            stop_seconds=patience,
+        ),
+        # An empty pidfile means none: a stale one would keep beat from starting.
+        Part(
+            name="beat",
+            command=(*celery, "beat", "--loglevel", "INFO", "--schedule", str(schedule), "--pidfile="),
+            ready=logs("beat: Starting"),
+        ),
+        Part(
+            name="proxy",
+            command=(*tiergate, "proxy"),
+            ready=http_ok(f"{admin_url}/readyz"),
+            stop_seconds=settings.proxy.drain_seconds + 10,
+        ),
+    ]
+
+
+def keep_token(settings: Settings, *, now: float) -> Path:
+    """Make sure that the state directory holds a token that the database knows; raises `StoreUnusable`."""
+    path = settings.state_dir / TOKEN_FILE
+    database = open_database(settings.database_url)
+    try:
+        if not _is_known(database, path, now):
+            secret = create(database, name=f"up-{now:.0f}", scopes=TOKEN_SCOPES, now=now, expires_at=None)
+            write_private(path, secret + "\n")
+    finally:
+        database.close()
+    return path
+
+
+def _url(listen: Listen) -> str:
+    # A server bound to every address is also on loopback.
+    loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+    return f"http://{Listen(host=loopback.get(listen.host, listen.host), port=listen.port)}"
+
+
+def _is_known(database: Database, path: Path, now: float) -> bool:
+    try:
+        secret = path.read_text(encoding="ascii").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return False
+    return lookup(database, secret, now) is not None
+
+
+def _addresses(settings: Settings) -> tuple[Listen, Listen, Listen]:
+    configured = (
+        (settings.proxy.listen_host, settings.proxy.listen_port, "proxy.listen", "TIERGATE_PROXY_LISTEN"),
+        (settings.proxy.admin_host, settings.proxy.admin_port, "proxy.admin", "TIERGATE_ADMIN_LISTEN"),
+        (settings.api.host, settings.api.port, "api.listen", "TIERGATE_API_LISTEN"),
+    )
+    addresses: list[Listen] = []
+    for host, port, key, variable in configured:
+        if port:
+            check_free(Listen(host=host, port=port), key, variable)
+        addresses.append(Listen(host=host, port=port or free_port(host)))
+    return addresses[0], addresses[1], addresses[2]

@@ -1,0 +1,52 @@
+"""Ports: a free one, and whether those that the configuration names can be bound."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from service.settings.units import Listen
+
+
+class PortUnusable(Exception):
+    """An address cannot be bound, with the key that names it and what to do."""
+
+
+def free_port(host: str = "127.0.0.1") -> int:
+    """A port that nobody listens on at the moment; somebody else may take it before it is bound."""
+    with _socket(host) as probe:
+        probe.bind((host, 0))
+        return int(probe.getsockname()[1])
+
+
+def check_free(listen: Listen, key: str, variable: str) -> None:
+    """Raise `PortUnusable` when the address cannot be bound.
+
+    The proxy shares its port among its processes (SO_REUSEPORT), so a second proxy of the same user would
+    bind without complaint and take half of the connections: the check asks for the port alone.
+    """
+    otherwise = f"set {key} or {variable} to another address"
+    try:
+        with _socket(listen.host) as probe:
+            # As servers do: a port whose last connections are still closing is free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((listen.host, listen.port))
+            probe.listen(1)
+    except socket.gaierror as error:
+        raise PortUnusable(
+            f"{key}: the host of {listen} is not known ({error.strerror}); {otherwise}"
+        ) from None
+    except PermissionError:
+        raise PortUnusable(f"{key}: {listen} needs more rights than this user has; {otherwise}") from None
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise PortUnusable(
+                f"{key}: {listen} is already in use. `ss -ltnp 'sport = :{listen.port}'` shows by whom: stop"
+                f" that, or {otherwise}"
+            ) from None
+        raise PortUnusable(f"{key}: {listen} cannot be bound ({error.strerror}); {otherwise}") from None
+
+
+def _socket(host: str) -> socket.socket:
+    family = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][0]
+    return socket.socket(family, socket.SOCK_STREAM)
