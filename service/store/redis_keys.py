@@ -7,6 +7,7 @@ says so.
 from __future__ import annotations
 
 import json
+from urllib.parse import quote
 
 from service.fleet import Route
 
@@ -37,9 +38,6 @@ CLOSED = "#closed"
 WRITTEN_AT = "#written_at"
 """Unix seconds of the last write."""
 
-PEAK = "#peak"
-"""Most requests the instance saw between two writes: what a kill may take uncounted."""
-
 
 def capture(capture_id: str) -> str:
     """String with a time to live: one sealed capture."""
@@ -54,6 +52,11 @@ def ledger(instance: str) -> str:
 def worker_counts(worker: str) -> str:
     """Hash: Prometheus series of one Celery worker, added to by its children."""
     return f"tiergate:worker:{worker}:counts"
+
+
+def peak(model: str) -> str:
+    """Field of a ledger hash: most requests of a model between two writes; a kill takes as many."""
+    return f"#peak|{quote(model, safe='')}"
 
 
 def in_doubt(instance: str) -> str:

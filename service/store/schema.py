@@ -25,6 +25,9 @@ VERSION = 1
 
 metadata = MetaData()
 
+# SQLite compares bytes anyway; PostgreSQL must, or a search by prefix could not use the index.
+_BYTEWISE = String().with_variant(String(collation="C"), "postgresql")
+
 
 def key_of(*parts: str) -> str:
     """128 bits of sha256 over the parts, each with its length: `ab, c` and `a, bc` differ."""
@@ -37,7 +40,7 @@ schema_version = Table("schema_version", metadata, Column("version", Integer, pr
 captures = Table(
     "captures",
     metadata,
-    Column("capture_id", String, primary_key=True),
+    Column("capture_id", _BYTEWISE, primary_key=True),
     Column("mark", String, nullable=False),  # of the model, see capture.model_mark
     Column("state", String, nullable=False),
     Column("owner", String, nullable=False),

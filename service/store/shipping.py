@@ -165,7 +165,9 @@ class CaptureStore:
         pipeline.zcard(redis_keys.CAPTURES_DUE)
         try:
             *_, self._bytes, self._waiting = await self._within_limit(pipeline.execute)
-        except StoreDown:
+        except StoreFull:
+            raise  # refused as a whole
+        except BaseException:  # a cancelled call may have arrived as well
             self._trusted = False
             self._in_doubt.extend(ids)
             raise
@@ -184,7 +186,7 @@ class CaptureStore:
         pipeline = self._redis.pipeline(transaction=True)
         facts: dict[str, int | float] = {
             **counters,
-            **{f"{redis_keys.PEAK}|{model}": peak for model, peak in self._peak.items()},
+            **{redis_keys.peak(model): most for model, most in self._peak.items()},
             redis_keys.CLOSED: int(closed),
             redis_keys.WRITTEN_AT: self._clock(),
         }
