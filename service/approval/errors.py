@@ -16,6 +16,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from service.store.database import StoreUnusable
+
 log = logging.getLogger(__name__)
 
 ECHO = 120
@@ -66,6 +68,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(StoreUnusable, _on_store)
     app.add_exception_handler(Exception, _on_bug)
 
 
@@ -108,6 +111,22 @@ async def _on_http(request: Request, error: Exception) -> JSONResponse:
         405: f"{request.method} is not possible at {echo(request.url.path)}",
     }.get(error.status_code, str(error.detail))
     return problem_response(Problem(error.status_code, code, message, hint=hint, headers=error.headers))
+
+
+async def _on_store(request: Request, error: Exception) -> JSONResponse:
+    return problem_response(store_down(error))
+
+
+def store_down(error: Exception) -> Problem:
+    """503; the log has the details, which name hosts and files."""
+    log.error("%s", error)
+    return Problem(
+        503,
+        "store_down",
+        "the database does not answer",
+        hint="the API's log says what to do; nothing was changed",
+        headers={"Retry-After": "5"},
+    )
 
 
 async def _on_bug(request: Request, error: Exception) -> JSONResponse:

@@ -22,7 +22,8 @@ from service.approval.access import (
     unauthorized,
 )
 from service.approval.config import ApiConfig
-from service.approval.errors import Problem, problem_response
+from service.approval.errors import Problem, problem_response, store_down
+from service.store.database import StoreUnusable
 
 log = logging.getLogger(__name__)
 
@@ -82,6 +83,9 @@ class Gatekeeper:
             body = b"" if head.is_read else await self._body(head, receive)
         except Problem as problem:
             await problem_response(problem)(scope, receive, send_safely)
+            return
+        except StoreUnusable as error:
+            await problem_response(store_down(error))(scope, receive, send_safely)
             return
         scope.setdefault("state", {})["caller"] = caller
         await self.app(scope, receive if head.is_read else _replay(body, receive), send_safely)

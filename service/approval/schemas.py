@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from service.decision.policy import Asked, Gate, Hypothesis, OnHarm
+from service.decision.policy import AlphaSpending, Asked, Gate, Hypothesis, OnHarm, Testing
 from service.decision.verdict import Decision, GateState
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -36,7 +36,9 @@ class ErrorOut(Answer):
     code: str = Field(description="One word for programs.", examples=["unknown_tier"])
     message: str = Field(examples=["model 'qwen3-32b' has no tier 'w8a9'"])
     hint: str = Field(description="What to do about it; may be empty.", examples=["did you mean 'w8a8'?"])
-    reasons: list[str] | None = Field(None, description="The verdict's reasons, where one stands in the way.")
+    reasons: list[str] | None = Field(
+        default=None, description="The verdict's reasons, where one stands in the way."
+    )
     decision: Decision | None = None
 
 
@@ -149,6 +151,8 @@ class PolicyOut(Answer):
     max_unscored: Finite = Field(examples=[0.01])
     gates: dict[Gate, Asked]
     on_harm: OnHarm
+    alpha_spending: AlphaSpending
+    testing: Testing
 
 
 class ProductionCriterionOut(Answer):
@@ -175,8 +179,13 @@ class VerdictOut(Answer):
     findings: list[FindingOut]
     gates: dict[Gate, GateState]
     epoch: str = Field(description="sha256; evidence of other epochs does not count.", examples=[EPOCH])
-    attempt: int = Field(description="The how-manieth epoch of this tier that reached its minimum of pairs.")
-    alpha: Finite = Field(description="The error rate this attempt is held to.", examples=[0.05])
+    attempt: int = Field(
+        description="Which epoch of this tier to reach its minimum of pairs: 1 for the first."
+    )
+    alpha: Finite = Field(
+        description="The error rate this attempt is held to; 0 when none is left.", examples=[0.05]
+    )
+    not_shown: bool = Field(description="Undecided for good: a criterion ran out of pairs it may ask for.")
     policy: PolicyOut
     production: ProductionOut
     evaluated_at: str = Field(description="RFC 3339.", examples=["2026-01-01T12:00:00Z"])
@@ -207,15 +216,18 @@ class PairOut(Answer):
     evaluator: str
     version: str
     outcome: str
-    unscored_reason: str | None
+    unscored_reason: str = Field(description="Empty when it was scored.")
     baseline_passed: bool | None
     candidate_passed: bool | None
-    baseline_label: str | None
-    candidate_label: str | None
-    baseline_reason: str | None
-    candidate_reason: str | None
+    baseline_label: str
+    candidate_label: str
+    baseline_reason: str
+    candidate_reason: str
+    origin: str = Field(description="Where the baseline's answer comes from: live or replay.")
+    conversation: str
     stratum: str
-    counted: bool
+    epoch: str
+    counted: bool = Field(description="False when another request of its conversation counts.")
     at: str = Field(description="RFC 3339.")
 
 
@@ -233,22 +245,22 @@ class EvidenceOut(Answer):
 
 
 class ApprovalBody(Body):
-    artifact: Digest | None = Field(None, description="sha256 of what will be rolled out.")
+    artifact: Digest | None = Field(default=None, description="sha256 of what will be rolled out.")
     expires_in: Annotated[int, Field(ge=1, le=YEAR)] | Duration | None = Field(
-        None, description="Seconds, or a number with s, m, h, d or w.", examples=["30d"]
+        default=None, description="Seconds, or a number with s, m, h, d or w.", examples=["30d"]
     )
     override: bool = Field(
-        False, description="Approve against the verdict; needs a reason and scope `admin`."
+        default=False, description="Approve against the verdict; needs a reason and scope `admin`."
     )
     reason: Reason | None = None
 
 
 class RollbackBody(Body):
     to: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = Field(
-        None, description="A rung below the one that serves; the next approved one by default."
+        default=None, description="A rung below the one that serves; the next approved one by default."
     )
     reason: Reason | None = None
-    force: bool = Field(False, description="Do not ask the target's backends whether they are up.")
+    force: bool = Field(default=False, description="Do not ask the target's backends whether they are up.")
 
 
 class ChangeOut(Answer):

@@ -1,0 +1,196 @@
+"""From our values to the JSON of `schemas`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+
+from service.approval.production import is_as_strict, production_of, production_verdict
+from service.approval.schemas import (
+    ApprovalOut,
+    EntryOut,
+    EvidenceOut,
+    FindingOut,
+    LadderOut,
+    ModelOut,
+    PairOut,
+    PolicyOut,
+    ProductionCriterionOut,
+    ProductionOut,
+    RouteOut,
+    RungOut,
+    TallyOut,
+    VerdictOut,
+)
+from service.decision.epoch import epoch_id
+from service.decision.policy import Policy
+from service.decision.tally import Tally
+from service.fleet import Ladder, Route
+from service.store.approvals import Approval
+from service.store.decisions import Entry
+from service.store.evidence import RecentPair
+from service.store.standing import Rung, Standing
+
+PAIR_PLACE = ("capture_id", "evaluator", "version", "conversation", "stratum", "epoch", "counted")
+
+
+def moment(seconds: float) -> str:
+    """RFC 3339 in UTC, to the second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def policy_digest(policy: Policy) -> str:
+    """sha256 over everything a policy says."""
+    return epoch_id(asdict(policy))
+
+
+def route_out(route: Route) -> RouteOut:
+    return RouteOut(version=route.version, serving=route.serving, weights=dict(route.weights))
+
+
+def model_out(ladder: Ladder, route: Route) -> ModelOut:
+    return ModelOut(
+        model=ladder.model,
+        baseline=ladder.baseline.name,
+        tiers=[tier.name for tier in ladder.tiers],
+        serving=route.serving,
+        route_version=route.version,
+    )
+
+
+def approval_out(approval: Approval, *, now: float) -> ApprovalOut:
+    return ApprovalOut(
+        by=approval.actor,
+        at=moment(approval.at),
+        expires_at=None if approval.expires_at is None else moment(approval.expires_at),
+        expired=approval.expired(now),
+        artifact=approval.artifact,
+        override=approval.override,
+        reason=approval.reason,
+        decision=approval.verdict["decision"],
+        epoch=approval.epoch,
+        policy_digest=approval.policy_digest,
+        evaluators=dict(approval.evaluators),
+    )
+
+
+def entry_out(entry: Entry) -> EntryOut:
+    return EntryOut.model_validate({**asdict(entry), "at": moment(entry.at)})
+
+
+def ladder_out(standing: Standing, *, now: float) -> LadderOut:
+    return LadderOut(
+        model=standing.ladder.model,
+        baseline=standing.ladder.baseline.name,
+        route=route_out(standing.route),
+        rungs=[_rung_out(rung, now=now) for rung in standing.rungs],
+    )
+
+
+def verdict_out(standing: Standing, rung: Rung, policy: Policy, *, now: float) -> VerdictOut:
+    """The whole answer to `GET .../verdict`; `rung` is a candidate's."""
+    verdict = rung.verdict
+    assert verdict is not None, "the baseline has no verdict"
+    return VerdictOut(
+        model=verdict.model,
+        tier=verdict.tier,
+        decision=verdict.decision,
+        reasons=list(verdict.reasons),
+        findings=[FindingOut.model_validate(finding) for finding in verdict.findings],
+        gates=dict(verdict.gates),
+        epoch=verdict.epoch,
+        attempt=verdict.attempt,
+        alpha=verdict.alpha_accept,
+        not_shown=verdict.not_shown,
+        policy=_policy_out(policy),
+        production=_production_out(standing, rung, policy),
+        evaluated_at=moment(now),
+    )
+
+
+def evidence_out(rung: Rung, pairs: Sequence[RecentPair]) -> EvidenceOut:
+    """Tallies, control and coverage of a candidate's rung, and some of its pairs."""
+    evidence = rung.evidence
+    assert evidence is not None, "the baseline has no evidence against itself but the control"
+    coverage = evidence.coverage
+    return EvidenceOut.model_validate(
+        {
+            "model": evidence.model,
+            "tier": evidence.tier,
+            "epoch": evidence.epoch,
+            "attempt": evidence.attempt,
+            "tallies": _tallies_out(evidence.tallies),
+            "control": None if evidence.control is None else _tallies_out(evidence.control),
+            "coverage": {
+                "traffic": dict(coverage.traffic) if coverage else {},
+                "evidence": dict(coverage.evidence) if coverage else {},
+            },
+            "pairs": [_pair_out(pair) for pair in pairs],
+        }
+    )
+
+
+def _pair_out(recent: RecentPair) -> PairOut:
+    fields = {name: getattr(recent, name) for name in PAIR_PLACE}
+    return PairOut(**fields, **asdict(recent.pair), at=moment(recent.at))
+
+
+def _rung_out(rung: Rung, *, now: float) -> RungOut:
+    return RungOut(
+        tier=rung.tier.name,
+        rung=rung.position,
+        state=rung.state.value,
+        weight=rung.weight,
+        decision=None if rung.verdict is None else rung.verdict.decision,
+        summary=rung.sentence,
+        approval=None if rung.approval is None else approval_out(rung.approval, now=now),
+        declares=dict(rung.tier.declares),
+        price_per_hour=rung.tier.price_per_hour,
+        backends=len(rung.tier.backends),
+    )
+
+
+def _policy_out(policy: Policy) -> PolicyOut:
+    criteria = [{**asdict(criterion), "criterion": criterion.evaluator} for criterion in policy.criteria]
+    return PolicyOut.model_validate({**asdict(policy), "digest": policy_digest(policy), "criteria": criteria})
+
+
+def _production_out(standing: Standing, rung: Rung, policy: Policy) -> ProductionOut:
+    verdict = production_verdict(policy, standing, rung.tier.name)
+    asked = {criterion.evaluator: criterion for criterion in production_of(policy).criteria}
+    return ProductionOut(
+        in_force=is_as_strict(policy),
+        decision=verdict.decision,
+        criteria=[
+            ProductionCriterionOut(
+                criterion=finding.criterion,
+                margin=finding.margin,
+                min_pairs=asked[finding.criterion].min_pairs,
+                decision=finding.decision,
+                reason=finding.reason,
+                more_pairs=finding.more_pairs,
+            )
+            for finding in verdict.findings
+        ],
+        gates=dict(verdict.gates),
+    )
+
+
+def _tallies_out(tallies: Mapping[str, Tally]) -> list[TallyOut]:
+    return [
+        TallyOut(
+            evaluator=evaluator,
+            n=tally.n,
+            conversations=tally.conversations,
+            harm=tally.harm,
+            benefit=tally.benefit,
+            both_failed=tally.both_failed,
+            baseline_failures=tally.baseline_failures,
+            candidate_failures=tally.candidate_failures,
+            not_counted=tally.not_counted,
+            unscored=dict(tally.unscored),
+            due=tally.due,
+        )
+        for evaluator, tally in sorted(tallies.items())
+    ]

@@ -1,0 +1,96 @@
+"""The app: stores and configuration in, an ASGI app out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.security import HTTPBearer
+from starlette.routing import BaseRoute
+
+from service.approval import documents, probes
+from service.approval.access import Caller, widest
+from service.approval.approvals import approval_routes
+from service.approval.config import ApiConfig
+from service.approval.desk import Desk
+from service.approval.errors import install
+from service.approval.gatekeeper import FindCaller, Gatekeeper
+from service.approval.ladders import ladder_routes
+from service.approval.logs import log_routes
+from service.approval.metrics import Meters, metrics_routes
+from service.approval.schemas import ErrorAnswer
+from service.approval.verdicts import verdict_routes
+from service.store import tokens
+from service.store.captures import Captures
+from service.store.database import Database
+
+ABOUT = (
+    "May this quantized tier replace the one that serves now? Send a token as `Authorization: Bearer TOKEN` "
+    "(scope read, approve or admin); reading from this machine needs none. Errors are "
+    '{"error": {"code", "message", "hint"}}.'
+)
+REFUSALS: dict[int | str, dict[str, Any]] = {
+    401: {"model": ErrorAnswer, "description": "No token, or one that is unknown, revoked or expired."},
+    403: {"model": ErrorAnswer, "description": "The token, Host or Origin may not do this."},
+    404: {"model": ErrorAnswer, "description": "Unknown model or tier; the hint names the nearest."},
+    409: {"model": ErrorAnswer, "description": "Something stands in the way: the verdict, a dead backend."},
+    422: {"model": ErrorAnswer, "description": "A field or parameter is not what it should be."},
+    503: {"model": ErrorAnswer, "description": "The database does not answer."},
+}
+
+
+def create_app(
+    config: ApiConfig,
+    db: Database,
+    captures: Captures,
+    *,
+    pages: Sequence[BaseRoute] = (),
+    public_pages: Sequence[str] = (),
+    now: Callable[[], float] = time.time,
+) -> FastAPI:
+    """The API, with more `pages` behind the same door; `public_pages` are paths among them for anybody.
+
+    Closes neither store.
+    """
+    desk = Desk(config=config, db=db, captures=captures, now=now)
+    meters = Meters(desk)
+    app = FastAPI(
+        title="Tiergate",
+        version=version("tiergate"),
+        description=ABOUT,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+    )
+    app.add_middleware(
+        Gatekeeper,
+        config=config,
+        find_caller=_finder(desk),
+        open_paths=(*probes.PATHS, *documents.PATHS, *public_pages),
+        count=meters.count,
+    )
+    install(app)
+    api = APIRouter(
+        prefix="/api/v1",
+        responses=REFUSALS,
+        dependencies=[Depends(HTTPBearer(auto_error=False, description="`tiergate token new` makes one."))],
+    )
+    for routes in (ladder_routes, verdict_routes, approval_routes, log_routes):
+        api.include_router(routes(desk))
+    app.include_router(api)
+    app.include_router(probes.probe_routes(desk))
+    app.include_router(metrics_routes(meters))
+    app.router.routes.extend([*documents.documentation(app), *pages])
+    return app
+
+
+def _finder(desk: Desk) -> FindCaller:
+    def find(secret: str) -> Caller | None:
+        token = tokens.lookup(desk.db, secret, desk.now())
+        return None if token is None else Caller(name=token.name, scope=widest(token.scopes))
+
+    return find

@@ -1,0 +1,202 @@
+"""`PUT` and `DELETE .../approval`, `POST .../rollback`: read where the ladder stands, decide, then change.
+
+The route that the decision was made on is named again when it is changed (`expect`): if somebody else was
+faster, everything is read and decided anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from starlette.concurrency import run_in_threadpool
+
+from service.approval.access import Caller, Scope, require
+from service.approval.answers import approval_out, policy_digest, verdict_out
+from service.approval.backends import ask_health
+from service.approval.desk import CallerOf, Desk
+from service.approval.errors import Problem
+from service.approval.names import find_candidate
+from service.approval.promotion import (
+    artifact_of,
+    check_verdict,
+    highest,
+    is_same,
+    lasts,
+    rollback_target,
+    without,
+)
+from service.approval.promotion import below as next_below
+from service.approval.publishing import publish
+from service.approval.schemas import ApprovalBody, ChangeOut, RollbackBody
+from service.fleet import Route, Tier
+from service.store import approvals as stored
+from service.store.routes import RouteMoved, set_route
+from service.store.standing import Standing
+
+ATTEMPTS = 4
+"""How often a change is decided anew because another one came first."""
+NONE = RollbackBody()
+
+
+def approval_routes(desk: Desk) -> APIRouter:
+    """The routes that change something."""
+    router = APIRouter(tags=["decisions of people and pipelines"])
+
+    @router.put("/models/{model:path}/tiers/{tier:path}/approval", summary="Let a tier serve")
+    async def approve(model: str, tier: str, caller: CallerOf, body: ApprovalBody | None = None) -> ChangeOut:
+        """Refused with 409 and the reasons unless the verdict is `accept`. Repeating it changes nothing."""
+        asked = body or ApprovalBody()
+        if asked.override:
+            require(caller, Scope.ADMIN, "approving against the verdict")
+            if asked.reason is None:
+                raise Problem(422, "reason_required", "an override needs a reason", hint='add "reason"')
+        return await _settle(lambda: _approve(desk, model, tier, asked, caller))
+
+    @router.delete("/models/{model:path}/tiers/{tier:path}/approval", summary="Take an approval back")
+    async def revoke(
+        model: str,
+        tier: str,
+        caller: CallerOf,
+        reason: Annotated[str | None, Query(max_length=2000)] = None,
+        force: Annotated[bool, Query(description="Do not ask whether the next tier is up.")] = False,
+    ) -> ChangeOut:
+        """If the tier serves, the next lower approved one takes over. Repeating it changes nothing."""
+        return await _settle(lambda: _revoke(desk, model, tier, caller, reason=reason, force=force))
+
+    @router.post("/models/{model:path}/rollback", summary="Route a model to a lower rung")
+    async def rollback(model: str, caller: CallerOf, body: RollbackBody | None = None) -> ChangeOut:
+        """Needs no evidence. The approval of the tier that served stays; revoke it if it may not return."""
+        return await _settle(lambda: _roll_back(desk, model, caller, body or NONE))
+
+    return router
+
+
+async def _settle(change: Callable[[], Awaitable[ChangeOut]]) -> ChangeOut:
+    for _ in range(ATTEMPTS):
+        try:
+            return await change()
+        except RouteMoved:
+            continue
+    raise Problem(
+        409, "route_moved", "others keep changing this route", hint="look at the decision log, then try again"
+    )
+
+
+async def _approve(desk: Desk, model: str, tier: str, body: ApprovalBody, caller: Caller) -> ChangeOut:
+    standing = await run_in_threadpool(desk.standing, model)
+    candidate = find_candidate(standing.ladder, tier)
+    rung = standing.rung(tier)
+    override = check_verdict(rung, body)
+    now, seconds = desk.now(), lasts(body.expires_in)
+    verdict = verdict_out(standing, rung, desk.config.policy, now=now)
+    approval = stored.Approval(
+        model=model,
+        tier=tier,
+        actor=caller.name,
+        at=now,
+        expires_at=None if seconds is None else now + seconds,
+        artifact=artifact_of(candidate, body.artifact),
+        override=override,
+        reason=body.reason,
+        epoch=verdict.epoch,
+        policy_digest=policy_digest(desk.config.policy),
+        evaluators=dict(desk.config.evaluators),
+        verdict=verdict.model_dump(mode="json"),
+    )
+    serves = rung.weight == 100
+    known = rung.approval if is_same(rung.approval, approval, now) else None
+    changed = known is None or not serves
+    warnings: tuple[str, ...] = ()
+    if not serves:
+        warnings = await _check_health(desk, candidate)
+    if changed:
+        await run_in_threadpool(
+            stored.put_approval,
+            desk.db,
+            approval,
+            route=None if serves else Route.only(model, tier),
+            expect=standing.route.version,
+        )
+    published = await run_in_threadpool(publish, desk, standing.ladder)
+    shown = approval_out(approval if changed else known or approval, now=now)
+    return published.answer(tier, changed=changed, approval=shown, warnings=warnings)
+
+
+async def _revoke(
+    desk: Desk, model: str, tier: str, caller: Caller, *, reason: str | None, force: bool
+) -> ChangeOut:
+    standing = await run_in_threadpool(desk.standing, model)
+    find_candidate(standing.ladder, tier)
+    rung, route = standing.rung(tier), None
+    warnings: tuple[str, ...] = ()
+    if rung.weight:
+        target = next_below(standing, tier)
+        warnings = await _check_health(desk, standing.ladder.tier(target), force=force)
+        route = without(standing.route, tier, target)
+    changed = await run_in_threadpool(
+        stored.revoke,
+        desk.db,
+        model,
+        tier,
+        at=desk.now(),
+        actor=caller.name,
+        reason=reason,
+        route=route,
+        expect=standing.route.version,
+    )
+    if not changed and route is not None:
+        # It serves without an approval in force: the route goes back all the same.
+        await _move(desk, standing, route, caller, reason=reason, because="revoked")
+        changed = True
+    published = await run_in_threadpool(publish, desk, standing.ladder)
+    return published.answer(tier, changed=changed, warnings=warnings)
+
+
+async def _roll_back(desk: Desk, model: str, caller: Caller, body: RollbackBody) -> ChangeOut:
+    standing = await run_in_threadpool(desk.standing, model)
+    target = rollback_target(standing, body.to)
+    warnings: tuple[str, ...] = ()
+    changed = standing.route.weights.get(target) != 100
+    if changed:
+        warnings = await _check_health(desk, standing.ladder.tier(target), force=body.force)
+        await _move(
+            desk,
+            standing,
+            Route.only(model, target),
+            caller,
+            reason=body.reason,
+            because=f"rolled back from {highest(standing)}",
+        )
+    published = await run_in_threadpool(publish, desk, standing.ladder)
+    return published.answer(target, changed=changed, warnings=warnings)
+
+
+async def _move(
+    desk: Desk, standing: Standing, route: Route, caller: Caller, *, reason: str | None, because: str
+) -> None:
+    await run_in_threadpool(
+        set_route,
+        desk.db,
+        route,
+        at=desk.now(),
+        actor=caller.name,
+        action="roll_back",
+        tier=route.serving,
+        detail={"because": because, "reason": reason},
+        expect=standing.route.version,
+    )
+
+
+async def _check_health(desk: Desk, tier: Tier, *, force: bool = False) -> tuple[str, ...]:
+    """Warnings about backends that are down; 409 when none is up, unless a person insists."""
+    health = await ask_health(tier, timeout_seconds=desk.config.probe_seconds)
+    if not health.can_serve and not force:
+        raise Problem(
+            409,
+            "target_unhealthy",
+            f"no backend of {tier.name!r} is up, so the route stays: {health.complaint or 'none configured'}",
+            hint="start one or choose another tier; a rollback or revocation can be forced",
+        )
+    return tuple(f"a backend of {tier.name!r} is down: {url}: {why}" for url, why in health.down.items())

@@ -1,0 +1,51 @@
+"""What every router works with: the configuration, the stores and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from service.approval.access import Caller
+from service.approval.config import ApiConfig
+from service.approval.names import find_ladder
+from service.store.captures import Captures
+from service.store.database import Database
+from service.store.standing import Question, Standing, read_standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """Handed to the routers by `create_app`."""
+
+    config: ApiConfig
+    db: Database
+    captures: Captures
+    now: Callable[[], float]
+    """Unix seconds."""
+
+    @property
+    def question(self) -> Question:
+        """What verdicts are asked under."""
+        return Question(
+            policy=self.config.policy,
+            epoch_of=self.config.epoch_of,
+            control_on_serving=self.config.control_on_serving,
+        )
+
+    def standing(self, model: str, *, up_to: str | None = None) -> Standing:
+        """A ladder as it stands; 404 for an unknown model."""
+        ladder = find_ladder(self.config.ladders, model)
+        return read_standing(self.db, ladder, self.question, now=self.now(), up_to=up_to)
+
+
+def _caller(request: Request) -> Caller:
+    caller = request.state.caller
+    assert isinstance(caller, Caller)
+    return caller
+
+
+CallerOf = Annotated[Caller, Depends(_caller)]
+"""Whom the gatekeeper let in."""

@@ -1,0 +1,41 @@
+"""`GET .../decisions` and `GET /ledger`: who decided what, and where every request went."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from service.approval.answers import entry_out
+from service.approval.desk import Desk
+from service.approval.names import find_ladder
+from service.approval.schemas import DecisionsOut
+from service.store import decisions as log
+
+MOST_ENTRIES = 1000
+LAST_SEQUENCE = 2**31 - 1
+
+
+def log_routes(desk: Desk) -> APIRouter:
+    """The two accounts."""
+    router = APIRouter(tags=["accounts"])
+
+    @router.get("/models/{model:path}/decisions", summary="Who decided what and when")
+    def decisions(
+        model: str,
+        after: Annotated[int, Query(ge=0, le=LAST_SEQUENCE, description="A sequence number.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=MOST_ENTRIES)] = 100,
+    ) -> DecisionsOut:
+        """Every entry carries the digest of the one before it; the whole chain is checked at every call."""
+        find_ladder(desk.config.ladders, model)
+        entries = log.read(desk.db, model, after=after, limit=limit + 1)
+        broken_at = log.verify(desk.db)
+        return DecisionsOut(
+            model=model,
+            entries=[entry_out(entry) for entry in entries[:limit]],
+            next_after=entries[limit - 1].seq if len(entries) > limit else None,
+            chain="intact" if broken_at is None else "broken",
+            broken_at=broken_at,
+        )
+
+    return router

@@ -1,0 +1,39 @@
+"""What production's policy would say of evidence gathered under another one, such as a demo's."""
+
+from __future__ import annotations
+
+from service.decision.ladder import decide_ladder
+from service.decision.policy import Asked, Criterion, Policy
+from service.decision.verdict import Verdict
+from service.store.standing import Standing
+
+
+def production_of(policy: Policy) -> Policy:
+    """The default margins, minimum pairs, error rates and gates, for the same criteria."""
+    return Policy(
+        criteria=tuple(
+            Criterion(evaluator=criterion.evaluator, hypothesis=criterion.hypothesis)
+            for criterion in policy.criteria
+        )
+    )
+
+
+def is_as_strict(policy: Policy) -> bool:
+    """Whether a policy asks for at least what production's asks for."""
+    production = production_of(policy)
+    return (
+        all(
+            own.margin <= asked.margin and own.min_pairs >= asked.min_pairs
+            for own, asked in zip(policy.criteria, production.criteria, strict=True)
+        )
+        and policy.alpha_accept <= production.alpha_accept
+        and policy.max_unscored <= production.max_unscored
+        and all(asked is Asked.REQUIRED for asked in policy.gates.values())
+    )
+
+
+def production_verdict(policy: Policy, standing: Standing, tier: str) -> Verdict:
+    """The verdict on the tier if production's policy had been asked, on the rungs below as well."""
+    last = standing.ladder.rung(tier)
+    evidence = [rung.evidence for rung in standing.rungs[: last + 1] if rung.evidence is not None]
+    return decide_ladder(production_of(policy), evidence)[-1]

@@ -1,0 +1,67 @@
+"""Telling the proxies. SQL holds the route; what cannot be published now, the guard publishes later."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from redis import RedisError
+
+from service.approval.answers import route_out
+from service.approval.desk import Desk
+from service.approval.schemas import ApprovalOut, ChangeOut
+from service.fleet import Ladder, Route
+from service.store.standing import route_of
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """The route in force, and whether the proxies have been told."""
+
+    route: Route
+    told: bool
+    warnings: tuple[str, ...]
+
+    def answer(
+        self,
+        tier: str,
+        *,
+        changed: bool,
+        approval: ApprovalOut | None = None,
+        warnings: tuple[str, ...] = (),
+    ) -> ChangeOut:
+        """What a change answers; `warnings` are what came up before it was published."""
+        return ChangeOut(
+            model=self.route.model,
+            tier=tier,
+            changed=changed,
+            approval=approval,
+            route=route_out(self.route),
+            published=self.told,
+            warnings=[*warnings, *self.warnings],
+        )
+
+
+def publish(desk: Desk, ladder: Ladder) -> Published:
+    """Publish the route in force, whoever put it there; never an error of the change itself."""
+    route = route_of(desk.db, ladder)
+    if route.version == 0:
+        return Published(route=route, told=True, warnings=())
+    try:
+        told = desk.captures.publish_route(route)
+    except RedisError as error:
+        log.warning("route of %s not published: %s", ladder.model, error)
+        warning = (
+            f"Redis does not answer ({type(error).__name__}): proxies keep their last route "
+            "until the guard publishes this one"
+        )
+        return Published(route=route, told=False, warnings=(warning,))
+    if not told and route_of(desk.db, ladder).version == route.version:
+        warning = (
+            "Redis holds a higher route version than the database, so proxies do not follow this change: "
+            "was the database restored from a backup?"
+        )
+        return Published(route=route, told=False, warnings=(warning,))
+    return Published(route=route, told=True, warnings=())
