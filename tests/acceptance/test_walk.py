@@ -1,0 +1,184 @@
+"""From socket to verdict, through every process, on a real Valkey and a real database."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import time
+from typing import Any
+
+import httpx
+import pytest
+from tests.acceptance.conftest import (
+    MODEL,
+    Start,
+    System,
+    descendants,
+    dump,
+    extraction,
+    question,
+    recall,
+    until,
+)
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+KINDS = (extraction, recall, question)
+
+
+def send_all(system: System, count: int) -> None:
+    """`count` requests of each kind, every second one streamed; no client may see an error."""
+    bodies = [kind(number, stream=number % 2 == 0) for number in range(count) for kind in KINDS]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(system.chat, bodies))
+    assert {answer.status_code for answer in answers} == {200}
+
+
+def settled(system: System) -> dict[str, Any]:
+    """The ledger, once every capture has been dealt with."""
+
+    def quiet() -> dict[str, Any] | None:
+        account = system.ledger()
+        return account if account["balanced"] and account["waiting"] == 0 and account["seen"] >= system.sent else None
+
+    try:
+        return until("a settled ledger", quiet, 90)
+    except BaseException:
+        print(dump(system))
+        raise
+
+
+def findings(verdict: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {finding["criterion"]: finding for finding in verdict["findings"]}
+
+
+def test_a_damaged_tier_is_rejected_and_a_healthy_one_accepted_then_serves(start: Start) -> None:
+    system = start(("bf16", "w8a8", "w2"))
+    system.backends["w2"].script(mode="broken")
+    send_all(system, 30)
+    account = settled(system)
+    assert account["seen"] == account["sampled"] == account["shipped"] == account["processed"] == 90
+
+    healthy, damaged = system.verdict("w8a8"), system.verdict("w2")
+    assert healthy["decision"] == "accept", healthy["reasons"]
+    assert damaged["decision"] == "reject"
+    broken = findings(damaged)
+    assert broken["structured_output"]["decision"] == "reject"
+    assert broken["long_context_recall"]["decision"] == "reject"
+    assert broken["refusal"]["decision"] != "reject"
+    assert findings(healthy)["structured_output"]["n"] == 30
+    assert healthy["gates"] | {"control": "passed", "slo": "not_asked", "money": "not_asked"} == healthy["gates"]
+
+    refused = system.ask("PUT", f"/models/{MODEL}/tiers/w2/approval", json={})
+    assert refused.status_code == 409
+    assert "structured_output" in refused.text
+
+    approve_and_roll_back_under_load(system)
+    assert system.stop() == 0
+
+
+def approve_and_roll_back_under_load(system: System) -> None:
+    """Fifty concurrent streams while the route changes twice: none fails, and each change takes under a second."""
+    for backend in system.backends.values():
+        backend.script(pause=0.005)
+    stop = threading.Event()
+    tiers: list[tuple[float, str]] = []
+    failures: list[str] = []
+
+    def stream_on(worker: int) -> None:
+        number = 10_000 * (worker + 1)
+        with httpx.Client(timeout=30) as client:
+            while not stop.is_set():
+                number += 1
+                body = question(number, stream=True) | {"model": MODEL}
+                began = time.monotonic()
+                try:
+                    answer = client.post(f"{system.proxy}/v1/chat/completions", json=body)
+                except httpx.HTTPError as error:
+                    failures.append(repr(error))
+                    continue
+                if answer.status_code != 200 or not answer.content.endswith(b"data: [DONE]\n\n"):
+                    failures.append(f"{answer.status_code} {answer.content[-80:]!r}")
+                tiers.append((began, answer.headers["x-tiergate-tier"]))
+
+    def switch(method: str, path: str, to: str) -> None:
+        answer = system.ask(method, path, json={})
+        assert answer.status_code in (200, 201), answer.text
+        changed = time.monotonic()
+        until(f"requests reach {to}", lambda: any(t > changed and tier == to for t, tier in list(tiers)), 10)
+        time.sleep(1.5)
+        late = [tier for began, tier in list(tiers) if began > changed + 1.0]
+        assert set(late) == {to}
+
+    threads = [threading.Thread(target=stream_on, args=(worker,)) for worker in range(50)]
+    for thread in threads:
+        thread.start()
+    try:
+        until("streams under way", lambda: len(tiers) > 50)
+        switch("PUT", f"/models/{MODEL}/tiers/w8a8/approval", "w8a8")
+        switch("POST", f"/models/{MODEL}/rollback", "bf16")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+    actions = [entry["action"] for entry in system.ask("GET", f"/models/{MODEL}/decisions").json()["decisions"]]
+    assert {"approve", "rollback"} <= set(actions)
+
+
+def test_clients_notice_nothing_while_everything_downstream_fails(start: Start) -> None:
+    system = start()
+
+    def clients_are_served(number: int) -> None:
+        began = time.monotonic()
+        answers = [system.chat(extraction(number + i, stream=i % 2 == 0)) for i in range(4)]
+        assert {answer.status_code for answer in answers} == {200}
+        assert time.monotonic() - began < 2.0, "a client waited for something downstream"
+
+    clients_are_served(0)
+    with system.frozen("valkey-server"):
+        clients_are_served(100)
+    system.backends["w8a8"].script(mode="hang")
+    clients_are_served(200)
+    system.backends["w8a8"].script(mode="error")
+    clients_are_served(300)
+    system.backends["w8a8"].script(mode="ok")
+    with system.frozen("celery", "replay"):
+        clients_are_served(400)
+    for pid in system.part("valkey-server"):
+        import os
+        import signal
+
+        os.kill(pid, signal.SIGKILL)
+    clients_are_served(500)
+    until("Valkey is back", lambda: system.part("valkey-server"))
+    clients_are_served(600)
+
+    account = settled(system)
+    assert account["seen"] == system.sent
+    assert account["sampled"] == account["shipped"] + sum(account["dropped"].values())
+    verdict = system.verdict("w8a8")
+    scored = findings(verdict)["structured_output"]
+    assert scored["harm"] >= 1, "answering 500 is a failure of the tier"
+
+    pid = system.process.pid
+    children = descendants(pid)
+    assert system.stop() == 0
+    time.sleep(0.5)
+    assert not [child for child in children if _alive(child)], "orphans"
+
+
+def _alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as status:
+            return status.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_metrics_are_served_by_every_component(start: Start) -> None:
+    system = start()
+    assert system.chat(question(1)).status_code == 200
+    assert "tiergate" in httpx.get(f"{system.admin}/metrics").text
+    answer = httpx.get(f"{system.api}/metrics", headers={"authorization": f"Bearer {system.token}"})
+    assert answer.status_code == 200
+    assert "tiergate" in answer.text
