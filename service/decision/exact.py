@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, betaincinv, betaln, xlog1py, xlogy
+from scipy.special import betaincc, betaincinv, betaln, xlog1py, xlogy
 
 from service.decision.tango import score
 
@@ -88,5 +88,7 @@ def _probability(
         return 0.0
     conditional = min(1.0, (q + margin) / (1 - q))
     rest = n - benefits[kept]
-    tails = np.where(cuts[kept] >= rest, 1.0, bdtr(np.minimum(cuts[kept], rest), rest, conditional))
+    # P(X <= k) of a binomial is a tail of the beta distribution; at k = rest it is all of it.
+    beyond = np.maximum(rest - cuts[kept], 1)
+    tails = np.where(cuts[kept] >= rest, 1.0, betaincc(cuts[kept] + 1, beyond, conditional))
     return float(mass[kept] @ tails)
