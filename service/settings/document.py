@@ -20,6 +20,7 @@ MOST_VALUES = 100_000
 """Values after aliases are written out; a few nested aliases can stand for billions."""
 
 _TAG = "tag:yaml.org,2002:"
+_MAPPING, _SEQUENCE = f"{_TAG}map", f"{_TAG}seq"
 _READERS: Mapping[str, Callable[[str], object]] = {
     f"{_TAG}null": lambda written: None,
     f"{_TAG}bool": lambda written: written == "true",
@@ -112,11 +113,10 @@ class _Walk:
         self.document = document
 
     def value(self, node: yaml.Node, place: Place) -> object:
-        self.document.values_seen += 1
-        if len(place) > DEEPEST or self.document.values_seen > MOST_VALUES:
-            raise Unreadable(
-                Problem(line=_line(node), message="nested too deeply, or an alias that contains itself")
-            )
+        self._count(node, len(place))
+        if node.tag not in (_MAPPING, _SEQUENCE, *_READERS):
+            self._problem(node, place, f"the tag {node.tag} has no meaning here")
+            return None
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
@@ -125,13 +125,10 @@ class _Walk:
                 self.document.lines[(*place, index)] = _line(child)
                 items.append(self.value(child, (*place, index)))
             return items
-        if node.tag not in _READERS:
-            self._problem(node, place, f"the tag {node.tag} has no meaning here")
-            return None
         try:
             return _READERS[node.tag](node.value)
-        except ValueError:
-            # An explicit tag on other text, such as `!!int six`, or digits without end.
+        except (KeyError, ValueError):
+            # An explicit tag on other text, such as `!!int six` or `!!map six`, or digits without end.
             self._problem(node, place, f"this is no {node.tag.removeprefix(_TAG)}")
             return None
 
@@ -162,10 +159,16 @@ class _Walk:
             if not isinstance(part, yaml.MappingNode):
                 self._problem(node, place, "`<<` takes a mapping, or a list of them")
                 continue
-            if len(place) > DEEPEST:
-                raise Unreadable(Problem(line=_line(node), message="an alias that contains itself"))
+            self._count(part, 0)
             merged = {**self.mapping(part, place), **merged}
         return merged
+
+    def _count(self, node: yaml.Node, depth: int) -> None:
+        self.document.values_seen += 1
+        if depth > DEEPEST or self.document.values_seen > MOST_VALUES:
+            raise Unreadable(
+                Problem(line=_line(node), message="nested too deeply, or an alias that contains itself")
+            )
 
     def _problem(self, node: yaml.Node, place: Place, message: str) -> None:
         self.document.problems.append(Problem(place=place, line=_line(node), message=message))

@@ -22,9 +22,14 @@ def _text_or_number(pattern: str, *examples: str) -> WithJsonSchema:
 
 
 def _base_url(written: str) -> str:
-    parts = urlsplit(written)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"expected http://HOST:PORT or https://HOST:PORT, got {written!r}")
+    expected = f"expected http://HOST:PORT or https://HOST:PORT, got {written!r}"
+    try:
+        parts = urlsplit(written)
+        port = parts.port
+    except ValueError:
+        raise ValueError(expected) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise ValueError(expected)
     if parts.username is not None or parts.password is not None:
         raise ValueError("credentials do not belong in a URL; use api_key_file")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
@@ -32,8 +37,6 @@ def _base_url(written: str) -> str:
             f"leave out {written.partition(parts.netloc)[2]!r}: a backend's URL ends with the port,"
             " and the client's own path is appended"
         )
-    if parts.port == 0:
-        raise ValueError("port 0 cannot be connected to")
     return f"{parts.scheme}://{parts.netloc}"
 
 

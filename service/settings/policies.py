@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import evaluators
-from service.decision.policy import AlphaSpending, Asked, Criterion, Gate, Hypothesis, OnHarm, Policy, Testing
+from service.decision.policy import (
+    AlphaSpending,
+    Asked,
+    Criterion,
+    Gate,
+    Hypothesis,
+    LadderRule,
+    OnHarm,
+    Policy,
+)
 from service.settings.nearest import nearest
 from service.settings.policy_shape import PolicyShape
 from service.settings.problems import Findings, Place
@@ -13,8 +22,7 @@ EQUIVALENT_BY_DEFAULT = frozenset({"refusal"})
 
 
 def build_policy(shape: PolicyShape, findings: Findings) -> Policy | None:
-    known = [evaluator.name for evaluator in getattr(evaluators, "ALL", ())]
-    known = known or ["structured_output", "long_context_recall", "refusal"]
+    known = [evaluator.name for evaluator in evaluators.ALL]
     named = shape.criteria or dict.fromkeys(known)
     criteria: list[Criterion] = []
     for name, criterion in named.items():
@@ -48,7 +56,7 @@ def build_policy(shape: PolicyShape, findings: Findings) -> Policy | None:
             gates={Gate.QUALITY: Asked.REQUIRED, **gates},
             on_harm=OnHarm(shape.on_harm),
             max_unscored=shape.max_unscored,
-            testing=Testing(shape.testing),
+            ladder_rule=LadderRule(shape.ladder_rule),
             alpha_spending=AlphaSpending(shape.alpha_spending),
         )
     except ValueError as error:

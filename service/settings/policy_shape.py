@@ -66,7 +66,7 @@ class PolicyShape(Shape):
     on_harm: Literal["roll_back", "ask"] = Field(
         default="roll_back", description="What the guard does when a promoted tier is shown to harm."
     )
-    testing: Literal["fixed_sequence", "independent"] = Field(
+    ladder_rule: Literal["fixed_sequence", "independent"] = Field(
         default="fixed_sequence",
         description="A tier is tested at full alpha once the rung below was accepted, or each at its share.",
     )

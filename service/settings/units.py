@@ -68,7 +68,8 @@ def share(written: object) -> float:
             raise ValueError(_unit_error(written, "share", {"%": 1}))
         number = number / 100 if unit == "%" else number
     if not 0 <= number <= 1:
-        raise ValueError(f"a share lies between 0% and 100%, got {written}")
+        hint = f"; write {number:g}% if that is meant" if 1 < number <= 100 else ""
+        raise ValueError(f"a share lies between 0% and 100%, got {written}{hint}")
     return number
 
 
