@@ -29,6 +29,13 @@ class Score:
     """The span of the answer (or JSON pointer) that the reason speaks of, at most 200 characters."""
 
 
+def excerpt(text: str, limit: int = 200) -> str:
+    """At most `limit` characters on one line, for reasons and evidence; without lone surrogates, since these
+    are stored as UTF-8."""
+    line = " ".join(text[: 4 * limit].split()).encode("utf-8", "replace").decode("utf-8")
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
 class UnscoredReason(StrEnum):
     """Why a pair that was due has no score."""
 

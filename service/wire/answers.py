@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from evaluators.exchange import Answer, Endpoint, Fault, FaultKind, Json, Outcome
+from evaluators.score import excerpt
 from service.wire.chat import ChatAnswer
 from service.wire.completions import CompletionsAnswer
 from service.wire.content_encoding import Undecodable, decode
-from service.wire.ends import AnswerReader, error_message, excerpt, fault_by_finish
+from service.wire.ends import AnswerReader, error_message, fault_by_finish
 from service.wire.messages import MessagesAnswer
 from service.wire.requests import endpoint_of
 from service.wire.responses import ResponsesAnswer

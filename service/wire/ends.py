@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from evaluators.exchange import Answer, Fault, FaultKind, Json
+from evaluators.score import excerpt
 from service.wire import shapes
 
 
@@ -28,12 +29,6 @@ class AnswerReader(Protocol):
 
     def answer(self) -> Answer:
         """What was written so far."""
-
-
-def excerpt(text: str, limit: int = 200) -> str:
-    """At most `limit` characters on one line, without lone surrogates."""
-    line = " ".join(text[: 4 * limit].split()).encode("utf-8", "replace").decode("utf-8")
-    return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def error_message(body: Json) -> str | None:

@@ -1,0 +1,309 @@
+"""JSON Schema, evaluated without network, backtracking or unbounded work.
+
+The draft is the one that `$schema` names, else 2020-12. References resolve within the schema and the
+published meta-schemas and nowhere else. `pattern` and `patternProperties` run on RE2 (`patterns`). A schema
+that we cannot evaluate so is `UnsupportedSchema`, decided from the schema alone wherever that is possible; an
+answer that is too deep or too large for an honest schema is `TooMuch`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import jsonschema
+from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.protocols import Validator
+from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
+from referencing.exceptions import CannotDetermineSpecification, NoSuchResource, Unresolvable
+from referencing.jsonschema import DRAFT202012, UnknownDialect, specification_with
+
+from evaluators.exchange import Json
+from evaluators.patterns import Inexpressible, NotAPattern, matcher
+from evaluators.strict_json import TooMuch, deeper_than
+
+MAX_SCHEMA_CHARS = 512 * 1024
+MAX_SCHEMA_DEPTH = 96
+"""Nesting of the schema's own JSON."""
+STEPS = 20_000
+"""Keywords that may be evaluated on one answer, plus `STEPS_PER_CHAR` for each character of it."""
+STEPS_PER_CHAR = 100
+MAX_STEPS = 2_000_000
+LARGE_ANSWER = 100_000
+"""Characters beyond which running out of steps is the answer's fault, not the schema's."""
+DEEP_ANSWER = 32
+"""Levels beyond which running out of stack is the answer's fault."""
+
+DRAFTS: Mapping[str, type[Validator]] = {
+    "http://json-schema.org/draft-03/schema": jsonschema.Draft3Validator,
+    "http://json-schema.org/draft-04/schema": jsonschema.Draft4Validator,
+    "http://json-schema.org/draft-06/schema": jsonschema.Draft6Validator,
+    "http://json-schema.org/draft-07/schema": jsonschema.Draft7Validator,
+    "https://json-schema.org/draft/2019-09/schema": jsonschema.Draft201909Validator,
+    "https://json-schema.org/draft/2020-12/schema": jsonschema.Draft202012Validator,
+}
+
+
+class UnsupportedSchema(ValueError):
+    """The schema cannot be evaluated; the request's doing, never the answer's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violation:
+    """Where a value breaks its schema first, and how."""
+
+    pointer: str
+    """JSON Pointer (RFC 6901) into the value; empty for the whole."""
+    reason: str
+
+
+@dataclass(slots=True)
+class _Meter:
+    """Steps left of the evaluation that is under way."""
+
+    left: int = 0
+
+    def step(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise _OutOfSteps
+
+
+class _OutOfSteps(Exception):
+    """The evaluation took more steps than its answer allows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledSchema:
+    """A schema ready to judge; not to be used by two threads at once, since it counts steps."""
+
+    _validator: Any
+    _meter: _Meter
+
+    def violation(self, value: Json, *, chars: int) -> Violation | None:
+        """The first violation of a value whose JSON text has `chars` characters.
+
+        Raises `UnsupportedSchema` or `TooMuch` when the evaluation cannot be brought to its end.
+        """
+        self._meter.left = min(STEPS + STEPS_PER_CHAR * chars, MAX_STEPS)
+        try:
+            error = next(self._validator.iter_errors(value), None)
+        except _OutOfSteps:
+            if chars > LARGE_ANSWER:
+                raise TooMuch(f"{chars} characters take more than {MAX_STEPS} steps to validate") from None
+            raise UnsupportedSchema(f"schema takes too many steps on {chars} characters") from None
+        except RecursionError:
+            if _depth(value) > DEEP_ANSWER:
+                raise TooMuch(f"nested deeper than {DEEP_ANSWER}, too deep for its schema") from None
+            raise UnsupportedSchema("schema recurses without end") from None
+        except (Unresolvable, NoSuchResource) as lost:
+            raise UnsupportedSchema(f"reference {getattr(lost, 'ref', '')!r} cannot be resolved") from None
+        except Inexpressible as odd:
+            raise UnsupportedSchema(str(odd)) from None
+        if error is None:
+            return None
+        return Violation(pointer=_pointer(error.absolute_path), reason=error.message)
+
+
+def compile_schema(schema: Json, *, formats: bool = True) -> CompiledSchema:
+    """The schema, ready to judge; cached by its content. `formats`: whether `format` is asserted.
+
+    Raises `UnsupportedSchema` with the reason.
+    """
+    try:
+        written = json.dumps(schema)
+    except (ValueError, RecursionError) as error:
+        raise UnsupportedSchema(f"schema: {error}") from None
+    compiled = _compiled(written, formats)
+    if isinstance(compiled, str):
+        raise UnsupportedSchema(compiled)
+    return compiled
+
+
+@lru_cache(maxsize=256)
+def _compiled(written: str, formats: bool) -> CompiledSchema | str:
+    """The compiled schema, or why there is none: failures are cached too."""
+    if len(written) > MAX_SCHEMA_CHARS:
+        return f"schema of {len(written)} characters > {MAX_SCHEMA_CHARS}"
+    if deeper_than(written, MAX_SCHEMA_DEPTH):
+        return f"schema nested deeper than {MAX_SCHEMA_DEPTH}"
+    schema = json.loads(written)
+    if not isinstance(schema, dict | bool):
+        return "schema is neither an object nor a boolean"
+    named = schema.get("$schema") if isinstance(schema, dict) else None
+    draft = DRAFTS["https://json-schema.org/draft/2020-12/schema"]
+    if named is not None:
+        found = DRAFTS.get(str(named).rstrip("#"))
+        if found is None:
+            return f"$schema {str(named)[:80]!r} is not a draft we know"
+        draft = found
+    meter = _Meter()
+    try:
+        check: Any = draft.check_schema
+        check(schema, format_checker=None)  # `pattern` is ECMA-262, which Python would not compile
+        _check_parts(schema)
+    except SchemaError as error:
+        return f"not a valid schema at {_pointer(error.absolute_path) or '/'}: {error.message[:120]}"
+    except (Unresolvable, NoSuchResource) as error:
+        return f"reference {getattr(error, 'ref', '')!r} cannot be resolved without the network"
+    except (UnknownDialect, CannotDetermineSpecification):
+        return "a part of the schema is of a draft we do not know"
+    except (Inexpressible, UnsupportedSchema) as error:
+        return str(error)
+    except RecursionError:
+        return "schema recurses without end"
+    judge = _metered(draft, meter)
+    checker = _formats(draft) if formats else None
+    return CompiledSchema(_validator=judge(schema, registry=REGISTRY, format_checker=checker), _meter=meter)
+
+
+def _check_parts(schema: Json) -> None:
+    """Refuse what only some answers would run into: references that lead nowhere, patterns beyond RE2."""
+    named = schema.get("$schema") if isinstance(schema, dict) else None
+    spec = DRAFT202012 if named is None else specification_with(named)
+    root = spec.create_resource(schema)
+    waiting = [(root, REGISTRY.resolver_with_root(root))]
+    seen: set[int] = set()
+    keywords: set[str] = set()
+    while waiting:
+        resource, resolver = waiting.pop()
+        contents = resource.contents
+        if not isinstance(contents, dict) or id(contents) in seen:
+            continue
+        seen.add(id(contents))
+        keywords |= contents.keys()
+        patterns = contents.get("patternProperties")
+        for pattern in [contents.get("pattern"), *(patterns if isinstance(patterns, dict) else ())]:
+            if isinstance(pattern, str):
+                matcher(pattern)
+        for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+            if isinstance(contents.get(keyword), str):
+                target = resolver.lookup(contents[keyword])
+                waiting.append((spec.create_resource(target.contents), target.resolver))
+        for part in resource.subresources():
+            waiting.append((part, resolver.in_subresource(part)))
+    if {"unevaluatedProperties", "patternProperties"} <= keywords:
+        # jsonschema matches these patterns itself, by backtracking
+        raise UnsupportedSchema("unevaluatedProperties beside patternProperties")
+
+
+def _metered(draft: type[Validator], meter: _Meter) -> Callable[..., Any]:
+    """The draft with our patterns and uniqueness, each keyword counted."""
+    keywords: dict[str, Any] = {
+        **draft.VALIDATORS,
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "uniqueItems": _unique_items,
+    }
+    # gone from the drafts since 2019-09, yet still written by tools that make schemas
+    keywords.setdefault("dependencies", jsonschema.Draft7Validator.VALIDATORS["dependencies"])
+
+    def counted(keyword: Any) -> Any:
+        def count_then_judge(validator: Any, value: Json, instance: Json, schema: Json) -> Any:
+            meter.step()
+            return keyword(validator, value, instance, schema)
+
+        return count_then_judge
+
+    extend: Any = jsonschema.validators.extend
+    extended: Callable[..., Any] = extend(
+        draft, {name: counted(keyword) for name, keyword in keywords.items()}
+    )
+    return extended
+
+
+def _formats(draft: type[Validator]) -> jsonschema.FormatChecker:
+    """The draft's formats; what makes a checker stumble (a lone surrogate, say) does not conform."""
+    checker = jsonschema.FormatChecker(formats=())
+    for name, (conforms, errors) in draft.FORMAT_CHECKER.checkers.items():
+        raised = errors if isinstance(errors, tuple) else (errors,)
+        checker.checkers[name] = (conforms, (*raised, ValueError, OverflowError))
+    checker.checkers["regex"] = (_is_pattern, ())
+    return checker
+
+
+def _is_pattern(value: object) -> bool:
+    try:
+        return not isinstance(value, str) or matcher(value) is not None
+    except NotAPattern:
+        return False
+    except Inexpressible:
+        return True  # look-around: a pattern, though not one we could match
+
+
+def _pattern(validator: Any, pattern: str, instance: Json, schema: Json) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not matcher(pattern)(instance):
+        yield ValidationError(f"{instance[:80]!r} does not match {pattern[:80]!r}")
+
+
+def _pattern_properties(
+    validator: Any, patterns: Mapping[str, Json], instance: Json, schema: Json
+) -> Iterator[ValidationError]:
+    if not isinstance(instance, dict):
+        return
+    for pattern, subschema in patterns.items():
+        matches = matcher(pattern)
+        for name, value in instance.items():
+            if matches(name):
+                yield from validator.descend(value, subschema, path=name, schema_path=pattern)
+
+
+def _additional_properties(
+    validator: Any, additional: Json, instance: Json, schema: Mapping[str, Json]
+) -> Iterator[ValidationError]:
+    if not isinstance(instance, dict):
+        return
+    named = schema.get("properties", {})
+    patterns = [matcher(pattern) for pattern in schema.get("patternProperties", {})]
+    for name, value in instance.items():
+        if name in named or any(matches(name) for matches in patterns):
+            continue
+        if additional is False:
+            yield ValidationError(f"additional property {name[:80]!r} is not allowed")
+        else:
+            yield from validator.descend(value, additional, path=name)
+
+
+def _unique_items(validator: Any, unique: bool, instance: Json, schema: Json) -> Iterator[ValidationError]:
+    """Linear, where comparing each with each is quadratic in what a model wrote."""
+    if not unique or not isinstance(instance, list):
+        return
+    seen: set[object] = set()
+    for item in instance:
+        frozen = _frozen(item)
+        if frozen in seen:
+            yield ValidationError(f"{str(item)[:80]!r} occurs twice")
+            return
+        seen.add(frozen)
+
+
+def _frozen(value: Json) -> object:
+    """A hashable equal of a JSON value; 1 equals 1.0, and neither equals true."""
+    if isinstance(value, dict):
+        return "object", frozenset((name, _frozen(member)) for name, member in value.items())
+    if isinstance(value, list):
+        return "array", tuple(_frozen(item) for item in value)
+    return ("boolean", value) if isinstance(value, bool) else value
+
+
+def _depth(value: Json) -> int:
+    depth = 0
+    level = [value]
+    while level:
+        depth += 1
+        level = [
+            inner
+            for outer in level
+            for inner in (
+                outer.values() if isinstance(outer, dict) else outer if isinstance(outer, list) else ()
+            )
+        ]
+    return depth
+
+
+def _pointer(path: Any) -> str:
+    return "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in path)

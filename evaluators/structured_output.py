@@ -1,0 +1,234 @@
+"""Whether an answer is the JSON, or the tool call, that its request asked for.
+
+One exclusive class per answer, in this order of precedence: `refused`, `runaway`, `truncated` and `empty` say
+that no attempt was finished; `tool_missing`, `tool_unknown`, `arguments_not_json` and
+`arguments_schema_violation` judge calls; `recoverable`, `not_json` and `schema_violation` judge text;
+`unjudgeable` is an answer beyond our bounds. `ok` passes, and so does `no_call` where a tool was offered and
+not demanded.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from evaluators.exchange import Answer, Fault, Format, Json, Request, Tool, ToolCall
+from evaluators.json_schema import UnsupportedSchema, compile_schema
+from evaluators.refusal_rules import Stance, read_stance
+from evaluators.score import Score, Unscored, UnscoredReason, excerpt
+from evaluators.strict_json import NotJson, TooMuch, parse
+
+_FENCE = re.compile(r"```[A-Za-z0-9_+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
+_CALL_MARKS = re.compile(
+    r"<tool_call>|<\|tool_call(?:s_begin|_begin)?\|>|<｜tool▁calls?▁begin｜>|\[TOOL_CALLS\]|<\|python_tag\|>|"
+    r"<function=|<function_calls?>|<invoke name="
+)
+"""How chat templates of common model families begin a call; in text, a call the engine could not read."""
+RUN = 512
+"""Characters of repetition at the end of an answer that ran to its token limit which make it a `runaway`."""
+REFUSING_FINISHES = frozenset({"content_filter", "refusal"})
+
+
+@dataclass(frozen=True, slots=True)
+class StructuredOutput:
+    """Judges every request that asks for JSON or offers tools."""
+
+    accept_recoverable: bool = False
+    """Whether JSON in a fence, or with prose around it, passes."""
+    name: ClassVar[str] = "structured_output"
+    version: ClassVar[str] = "1"
+
+    def applies(self, request: Request) -> bool:
+        """By the request alone: a response format, a rule that expects JSON, or tools that may be called."""
+        return request.needle is None and (_wants_json(request) or _offers_tools(request))
+
+    def score(self, request: Request, answer: Answer) -> Score | Unscored:
+        """The class of one answer. `Unscored` when a schema of the request cannot be evaluated."""
+        try:
+            # Every schema first, whether this answer needs it or not: what is unscored depends on no answer.
+            for schema in _schemas(request):
+                compile_schema(schema)
+            return self._class_of(request, answer)
+        except UnsupportedSchema as error:
+            return Unscored(reason=UnscoredReason.UNSUPPORTED_SCHEMA, detail=excerpt(str(error)))
+        except TooMuch as error:
+            return _fail("unjudgeable", f"the answer is beyond what is judged: {error}", answer.text)
+
+    def score_fault(self, request: Request, fault: Fault) -> Score:
+        """No answer is no structured answer."""
+        return _fail("fault", f"{fault.kind}: {fault.detail}" if fault.detail else str(fault.kind), "")
+
+    def _class_of(self, request: Request, answer: Answer) -> Score:
+        if answer.refusal or answer.finish_reason in REFUSING_FINISHES:
+            return _fail("refused", "the engine reports a refusal", answer.refusal or answer.text)
+        if answer.tool_calls and _offers_tools(request):
+            return _judge_calls(request, answer)
+        written = answer.text.strip()
+        unfinished = _unfinished(answer)
+        if not written:
+            return unfinished or _fail("empty", "nothing was written", "")
+        if _offers_tools(request):
+            missing = _missing_call(request, answer)
+            if missing is not None:
+                return unfinished or missing
+        if unfinished is not None and unfinished.label == "runaway":
+            return unfinished  # whole JSON and then white space to the token limit, too
+        if not _wants_json(request):
+            return Score(passed=True, label="no_call", reason="a call was offered and not demanded")
+        return self._judge_text(request, answer, unfinished)
+
+    def _judge_text(self, request: Request, answer: Answer, unfinished: Score | None) -> Score:
+        written = answer.text
+        try:
+            parsed = parse(written)
+        except NotJson as error:
+            if unfinished is not None:
+                return unfinished
+            return self._judge_not_json(request, written, error)
+        problem = _problem(request, parsed.value, len(written))
+        if problem is not None:
+            return problem
+        noted = f"names used twice: {', '.join(parsed.duplicates[:5])}" if parsed.duplicates else ""
+        return Score(passed=True, label="ok", reason=excerpt(noted))
+
+    def _judge_not_json(self, request: Request, written: str, error: NotJson) -> Score:
+        for within in _recovered(written):
+            try:
+                value = parse(within).value
+            except NotJson:
+                continue
+            if isinstance(value, dict | list) and _problem(request, value, len(within)) is None:
+                return Score(
+                    passed=self.accept_recoverable,
+                    label="recoverable",
+                    reason="JSON stands within other text (a fence, prose, a byte order mark)",
+                    evidence=excerpt(written),
+                )
+        reading = read_stance(written)
+        if reading.stance is Stance.FULL:
+            return _fail("refused", "the text declines the request", reading.span)
+        return _fail("not_json", f"expected JSON, found: {error}", written)
+
+
+def _wants_json(request: Request) -> bool:
+    return request.format is not Format.TEXT or request.expects_json
+
+
+def _offers_tools(request: Request) -> bool:
+    return bool(request.tools) and request.tool_choice != "none"
+
+
+def _schemas(request: Request) -> list[Json]:
+    schemas = [] if request.schema is None else [request.schema]
+    if _offers_tools(request):
+        schemas += [tool.parameters for tool in request.tools if tool.parameters is not None]
+    return schemas
+
+
+def _fail(label: str, reason: str, evidence: str) -> Score:
+    return Score(passed=False, label=label, reason=excerpt(reason), evidence=excerpt(evidence))
+
+
+def _unfinished(answer: Answer) -> Score | None:
+    """What the token limit did to an answer, None when it ended by itself."""
+    if answer.finish_reason != "length":
+        return None
+    written = answer.text or "".join(call.arguments for call in answer.tool_calls)
+    if repeats(written):
+        return _fail("runaway", "ran to the token limit repeating itself", written[-200:])
+    return _fail("truncated", "the token limit came before the end of the answer", written[-200:])
+
+
+def repeats(text: str) -> bool:
+    """Whether a text ends in `RUN` characters of white space, or of one unit of at most 128 said again."""
+    tail = text[-RUN:]
+    if len(tail) < RUN:
+        return False
+    if not tail.strip():
+        return True
+    return any(tail[unit:] == tail[:-unit] for unit in range(1, 129))
+
+
+def _missing_call(request: Request, answer: Answer) -> Score | None:
+    """The failure of an answer without a call where there should be one."""
+    mark = _CALL_MARKS.search(answer.text)
+    if mark is not None:
+        reason = "a call stands in the text, where the engine could not read it"
+        return _fail("arguments_not_json", reason, answer.text[mark.start() :])
+    if answer.finish_reason == "tool_calls":
+        return _fail("tool_missing", "finish_reason is tool_calls, and there is no call", answer.text)
+    if request.tool_choice != "auto":
+        demanded = "a call" if request.tool_choice == "required" else f"a call of {request.tool_choice!r}"
+        return _fail("tool_missing", f"expected {demanded}, found text", answer.text)
+    return None
+
+
+def _judge_calls(request: Request, answer: Answer) -> Score:
+    """The first call that fails decides; calls may come in any order."""
+    tools = {tool.name: tool for tool in request.tools}
+    for call in answer.tool_calls:
+        tool = tools.get(call.name)
+        failure = _unknown(call, tools) if tool is None else _judge_arguments(tool, call, answer)
+        if failure is not None:
+            return failure
+    demanded = request.tool_choice
+    if demanded not in ("auto", "required") and all(call.name != demanded for call in answer.tool_calls):
+        called = ", ".join(call.name for call in answer.tool_calls)
+        return _fail("tool_missing", f"expected a call of {demanded!r}, found {called}", called)
+    return Score(passed=True, label="ok")
+
+
+def _unknown(call: ToolCall, tools: dict[str, Tool]) -> Score:
+    offered = ", ".join(sorted(tools))
+    return _fail("tool_unknown", f"no tool is called {call.name!r}; offered: {offered}", call.name)
+
+
+def _judge_arguments(tool: Tool, call: ToolCall, answer: Answer) -> Score | None:
+    if tool.free_form:
+        return None
+    schema = True if tool.parameters is None else tool.parameters
+    # No arguments at all are how some engines write {}; right where the tool takes nothing it must be given.
+    written = call.arguments if call.arguments.strip() else "{}"
+    try:
+        value = parse(written).value
+    except NotJson as error:
+        reason = f"arguments of {call.name!r} are not JSON: {error}"
+        return _unfinished(answer) or _fail("arguments_not_json", reason, call.arguments)
+    except TooMuch as error:
+        return _fail("unjudgeable", f"arguments of {call.name!r}: {error}", call.arguments)
+    if not isinstance(value, dict):
+        reason = f"arguments of {call.name!r} are not an object"
+        return _fail("arguments_schema_violation", reason, call.arguments)
+    violation = compile_schema(schema).violation(value, chars=len(written))
+    if violation is None:
+        return None
+    if not call.arguments.strip():
+        return _fail("arguments_not_json", f"arguments of {call.name!r} are missing", "")
+    reason = f"arguments of {call.name!r} at {violation.pointer or '/'}: {violation.reason}"
+    return _fail("arguments_schema_violation", reason, violation.pointer or call.arguments)
+
+
+def _problem(request: Request, value: Json, chars: int) -> Score | None:
+    """How a JSON value fails what was asked of it."""
+    if request.format is Format.JSON_OBJECT and not isinstance(value, dict):
+        return _fail("schema_violation", "expected an object, found another JSON value", str(value))
+    if request.schema is None:
+        return None
+    violation = compile_schema(request.schema).violation(value, chars=chars)
+    if violation is None:
+        return None
+    reason = f"at {violation.pointer or '/'}: {violation.reason}"
+    return _fail("schema_violation", reason, violation.pointer or "/")
+
+
+def _recovered(written: str) -> list[str]:
+    """Where JSON may stand in an answer that is more than JSON, likeliest first."""
+    text = written.strip().removeprefix("\ufeff")
+    found = [text] if text != written.strip() else []
+    found += [match.group(1) for match in _FENCE.finditer(text)]
+    opened = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
+    closed = max(text.rfind("}"), text.rfind("]"))
+    if 0 <= opened < closed:
+        found.append(text[opened : closed + 1])
+    return found[:8]
