@@ -9,11 +9,14 @@ from datetime import UTC, datetime
 from service.approval.production import is_as_strict, production_of, production_verdict
 from service.approval.schemas import (
     ApprovalOut,
+    CountersOut,
     EntryOut,
     EvidenceOut,
     FindingOut,
     LadderOut,
+    LedgerOut,
     ModelOut,
+    PairAccountOut,
     PairOut,
     PolicyOut,
     ProductionCriterionOut,
@@ -27,6 +30,7 @@ from service.decision.epoch import epoch_id
 from service.decision.policy import Policy
 from service.decision.tally import Tally
 from service.fleet import Ladder, Route
+from service.store.account import LedgerAccount
 from service.store.approvals import Approval
 from service.store.decisions import Entry
 from service.store.evidence import RecentPair
@@ -77,6 +81,17 @@ def approval_out(approval: Approval, *, now: float) -> ApprovalOut:
 
 def entry_out(entry: Entry) -> EntryOut:
     return EntryOut.model_validate({**asdict(entry), "at": moment(entry.at)})
+
+
+def ledger_out(account: LedgerAccount) -> LedgerOut:
+    return LedgerOut(
+        model=account.model,
+        balanced=account.balanced,
+        problems=list(account.problems),
+        counters=CountersOut.model_validate(account),
+        traffic=dict(account.traffic),
+        pairs=[PairAccountOut.model_validate(pair) for pair in account.pairs],
+    )
 
 
 def ladder_out(standing: Standing, *, now: float) -> LadderOut:

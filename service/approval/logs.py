@@ -6,11 +6,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from service.approval.answers import entry_out
+from service.approval.answers import entry_out, ledger_out
 from service.approval.desk import Desk
 from service.approval.names import find_ladder
-from service.approval.schemas import DecisionsOut
+from service.approval.schemas import DecisionsOut, LedgerOut
 from service.store import decisions as log
+from service.store.standing import read_account
 
 MOST_ENTRIES = 1000
 LAST_SEQUENCE = 2**31 - 1
@@ -37,5 +38,14 @@ def log_routes(desk: Desk) -> APIRouter:
             chain="intact" if broken_at is None else "broken",
             broken_at=broken_at,
         )
+
+    @router.get("/ledger", summary="Where every request went")
+    def ledger(
+        model: Annotated[str | None, Query(description="One model instead of all.")] = None,
+    ) -> LedgerOut:
+        """seen = skipped + sampled, and so on down to every pair; `balanced` says whether it adds up."""
+        if model is not None:
+            find_ladder(desk.config.ladders, model)
+        return ledger_out(read_account(desk.db, desk.captures, model, now=desk.now()))
 
     return router

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from fastapi import APIRouter
 from prometheus_client import CollectorRegistry, Counter, PlatformCollector, ProcessCollector
@@ -15,8 +15,9 @@ from starlette.types import Scope
 from service.approval.desk import Desk
 from service.decision.policy import Gate
 from service.decision.verdict import Decision, Finding, GateState, Verdict
+from service.store.account import LedgerAccount
 from service.store.database import StoreUnusable
-from service.store.standing import Standing
+from service.store.standing import Standing, read_account
 
 TIER = ("model", "tier")
 CRITERION = (*TIER, "criterion")
@@ -44,6 +45,10 @@ class Meters:
         self._answers.labels(method, route, str(status)).inc()
 
 
+ACCOUNTS = (
+    *("seen", "skipped", "sampled", "shipped", "dropped", "processed"),
+    *("expired", "lost", "waiting", "in_flight", "unaccounted"),
+)
 METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH"})
 
 
@@ -60,6 +65,10 @@ class Standings(Collector):
         up = GaugeMetricFamily("tiergate_api_database_up", "1 if the database answers, else 0.")
         try:
             standings = [self._desk.standing(model) for model in self._desk.config.ladders]
+            accounts = [
+                read_account(self._desk.db, self._desk.captures, model, now=self._desk.now())
+                for model in self._desk.config.ladders
+            ]
         except StoreUnusable:
             up.add_metric((), 0)
             yield up
@@ -67,6 +76,7 @@ class Standings(Collector):
         up.add_metric((), 1)
         yield up
         yield from _route_gauges(standings)
+        yield from _ledger_gauges(accounts)
         yield from _verdict_gauges(
             [rung.verdict for each in standings for rung in each.rungs if rung.verdict]
         )
@@ -82,6 +92,23 @@ def _route_gauges(standings: list[Standing]) -> Iterator[GaugeMetricFamily]:
         for rung in standing.rungs:
             weight.add_metric((standing.ladder.model, rung.tier.name), rung.weight)
     yield from (weight, version)
+
+
+def _ledger_gauges(accounts: list[LedgerAccount]) -> Iterator[GaugeMetricFamily]:
+    requests = GaugeMetricFamily(
+        "tiergate_ledger_requests", "The mirror ledger, by account.", labels=("model", "account", "reason")
+    )
+    balanced = GaugeMetricFamily(
+        "tiergate_ledger_balanced", "1 if every equation of the ledger holds.", labels=("model",)
+    )
+    for account in accounts:
+        model = account.model or ""
+        for name in ACCOUNTS:
+            count = getattr(account, name)
+            for reason, amount in count.items() if isinstance(count, Mapping) else (("", count),):
+                requests.add_metric((model, name, reason), amount)
+        balanced.add_metric((model,), float(account.balanced))
+    yield from (requests, balanced)
 
 
 def _verdict_gauges(verdicts: list[Verdict]) -> Iterator[GaugeMetricFamily]:

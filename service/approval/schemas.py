@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from service.decision.policy import AlphaSpending, Asked, Gate, Hypothesis, OnHarm, Testing
+from service.decision.policy import AlphaSpending, Asked, Gate, Hypothesis, LadderRule, OnHarm
 from service.decision.verdict import Decision, GateState
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -152,7 +152,7 @@ class PolicyOut(Answer):
     gates: dict[Gate, Asked]
     on_harm: OnHarm
     alpha_spending: AlphaSpending
-    testing: Testing
+    ladder_rule: LadderRule
 
 
 class ProductionCriterionOut(Answer):
@@ -297,11 +297,39 @@ class DecisionsOut(Answer):
     broken_at: int | None = Field(description="Sequence number of the first entry that does not fit.")
 
 
+class CountersOut(Answer):
+    seen: int = Field(description="= skipped + sampled")
+    skipped: dict[str, int] = Field(description="By reason.")
+    sampled: int = Field(description="= shipped + dropped")
+    dropped: dict[str, int] = Field(description="By reason.")
+    shipped: int = Field(description="= processed + expired + lost + waiting")
+    processed: int
+    expired: int
+    lost: int
+    waiting: int
+    in_flight: int = Field(description="Begun by running proxies and not decided yet.")
+    unaccounted: int = Field(description="At most so many requests were seen by killed proxies and not told.")
+
+
+class PairAccountOut(Answer):
+    model: str
+    tier: str
+    arm: str = Field(examples=["candidate"])
+    evaluator: str = Field(examples=["refusal"])
+    due: int = Field(description="= scored + unscored + not_applicable + over_budget")
+    scored: int
+    unscored: dict[str, int] = Field(description="By reason.")
+    not_applicable: int
+    over_budget: int
+
+
 class LedgerOut(Answer):
     model: str | None = Field(description="null = all models together.")
-    balanced: bool
-    problems: list[str]
-    counters: dict[str, Any]
+    balanced: bool = Field(description="Every equation holds.")
+    problems: list[str] = Field(description="What a person should know, in words.")
+    counters: CountersOut
+    traffic: dict[str, int] = Field(description="Requests by stratum.")
+    pairs: list[PairAccountOut]
 
 
 class HealthOut(Answer):

@@ -6,6 +6,7 @@ Exit codes: 0 done; `verdict` answers 0 accept, 1 reject, 2 undecided; 3 the API
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -239,7 +240,7 @@ def _token(url: str, token: str | None, token_file: Path | None) -> str | None:
     """The token given, or the one that `tiergate up` left here if the API is on this machine."""
     if token is not None:
         return token.strip()
-    own = Path(".tiergate") / "token"
+    own = Path(os.environ.get("TIERGATE_STATE_DIR", ".tiergate")) / "token"
     if token_file is None and own.is_file() and urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1"):
         token_file = own
     if token_file is None:

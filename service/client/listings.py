@@ -38,8 +38,14 @@ def ledger_view(document: Document) -> RenderableType:
     for name, count in document["counters"].items():
         for part, number in count.items() if isinstance(count, dict) else [("", count)]:
             table.add_row(plain(f"{name} {part}".strip()), plain(number))
+    pairs = _table("pairs", "arm", "evaluator", "due", "scored", "unscored", "not applicable", "over budget")
+    for pair in document["pairs"]:
+        place = (f"{pair['model']} / {pair['tier']}", pair["arm"], pair["evaluator"])
+        counts = (pair["due"], pair["scored"], sum(pair["unscored"].values()))
+        rest = (pair["not_applicable"], pair["over_budget"])
+        pairs.add_row(*map(plain, place), *map(str, counts), *map(str, rest))
     told = "it adds up" if document["balanced"] else "it does not add up"
-    return Group(table, plain(told, "bold"), *(plain(each, "yellow") for each in document["problems"]))
+    return Group(table, pairs, plain(told, "bold"), *(plain(each, "yellow") for each in document["problems"]))
 
 
 def _evidence(document: Document) -> Iterator[RenderableType]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from service.store.ledger import LedgerAccount
+from service.store.account import LedgerAccount
 from service.store.standing import Standing
 
 PAGES = Path(__file__).parent / "pages"
@@ -42,9 +42,7 @@ def overview(look: Callable[[], Look]) -> list[Route]:
 
     def page(request: Request) -> Response:
         seen = look()
-        text = template.render(
-            at=seen.at, standings=seen.standings, ledger=seen.ledger, lines=ledger_lines(seen.ledger)
-        )
+        text = template.render(at=seen.at, standings=seen.standings, ledger=seen.ledger)
         return HTMLResponse(text, headers=headers)
 
     def stylesheet(request: Request) -> Response:

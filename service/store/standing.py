@@ -7,17 +7,22 @@ from the tallies at every reading; nothing of them is kept.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from redis import RedisError
 
 from service.decision.decide import decide
 from service.decision.evidence import Evidence
 from service.decision.policy import Policy
 from service.decision.verdict import Decision, Verdict
 from service.fleet import Ladder, Route, Tier
+from service.store.account import LedgerAccount
 from service.store.approvals import Approval, current_approval
+from service.store.captures import Captures
 from service.store.database import Database
 from service.store.evidence import epoch_attempt, read_coverage, read_tallies
+from service.store.ledger import account
 from service.store.routes import current_route
 from service.store.units import Arm
 
@@ -145,9 +150,20 @@ def read_standing(
     return Standing(ladder=ladder, route=route, rungs=tuple(rungs))
 
 
-def read_evidence(
-    db: Database, ladder: Ladder, tier: Tier, question: Question, *, route: Route
-) -> Evidence:
+def read_account(db: Database, captures: Captures, model: str | None = None, *, now: float) -> LedgerAccount:
+    """The mirror ledger; without Redis as SQL has it, and the account says so."""
+    try:
+        return account(db, captures, model, now=now)
+    except RedisError as error:
+        known = account(db, None, model, now=now)
+        problem = (
+            f"Redis does not answer ({type(error).__name__}): counters are as last copied, and captures that "
+            "wait cannot be told from lost ones"
+        )
+        return replace(known, problems=(*known.problems, problem))
+
+
+def read_evidence(db: Database, ladder: Ladder, tier: Tier, question: Question, *, route: Route) -> Evidence:
     """All that is known of a candidate in the epoch that counts now."""
     model, baseline = ladder.model, ladder.baseline
     epoch = question.epoch_of(model, tier.name)

@@ -1,0 +1,108 @@
+"""`tiergate api`: the control plane by itself, with the overview page behind the same door."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import typer
+
+from service.cli.configuration import ConfigOption, fail, load_or_exit
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from service.settings import Settings
+    from service.store.captures import Captures
+    from service.store.database import Database
+
+REDIS_SECONDS = 1.0
+"""How long an approval waits for Redis before it answers `published: false`."""
+DRAIN_SECONDS = 10
+MOST_REQUESTS = 256
+"""At once; more are told 503."""
+LARGEST_HEAD = 32 * 1024
+"""Bytes of a request's line and headers."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(api)
+
+
+def api(config: ConfigOption = None) -> None:
+    """Run the approval API, its documentation and the overview page until SIGTERM."""
+    settings = load_or_exit(config)
+    import uvicorn
+
+    from service.launch import PortUnusable, ToldToStop, stop_signals
+    from service.launch.ports import check_free
+    from service.settings.units import Listen
+    from service.store.captures import open_captures
+    from service.store.database import StoreUnusable, open_database
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    listen = Listen(host=settings.api.host, port=settings.api.port)
+    try:
+        with stop_signals():
+            check_free(listen, "api.listen", "TIERGATE_API_LISTEN")
+            db = open_database(settings.database_url)
+            captures = open_captures(settings.redis_url, timeout=REDIS_SECONDS)
+            try:
+                uvicorn.run(
+                    compose(settings, db, captures),
+                    host=listen.host,
+                    port=listen.port,
+                    # h11 bounds the head of a request and refuses a second Host header.
+                    http="h11",
+                    h11_max_incomplete_event_size=LARGEST_HEAD,
+                    limit_concurrency=MOST_REQUESTS,
+                    timeout_graceful_shutdown=DRAIN_SECONDS,
+                    # Who a caller is, is never taken from a header that the caller may write.
+                    proxy_headers=False,
+                    server_header=False,
+                    access_log=False,
+                    log_config=None,
+                    ws="none",
+                    lifespan="off",
+                )
+            finally:
+                captures.close()
+                db.close()
+    except ToldToStop:
+        return
+    except (PortUnusable, StoreUnusable) as error:
+        raise fail(str(error)) from None
+
+
+def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
+    """The API and the overview page as one app, over the same stores."""
+    import evaluators
+    from service.approval.app import create_app
+    from service.approval.config import ApiConfig
+    from service.dashboard.overview import STYLE_PATH, Look, overview
+    from service.store.standing import Question, read_account, read_standing
+
+    config = ApiConfig(
+        ladders=settings.ladders,
+        policy=settings.policy,
+        epoch_of=settings.epoch_of,
+        evaluators={evaluator.name: evaluator.version for evaluator in evaluators.ALL},
+        control_on_serving=settings.shadow.on_serving,
+        allowed_hosts=(*settings.api.allowed_hosts, settings.api.host),
+        allowed_origins=settings.api.allowed_origins,
+    )
+    question = Question(
+        policy=config.policy, epoch_of=config.epoch_of, control_on_serving=config.control_on_serving
+    )
+
+    def look() -> Look:
+        now = time.time()
+        return Look(
+            at=now,
+            standings=[read_standing(db, ladder, question, now=now) for ladder in settings.ladders.values()],
+            ledger=read_account(db, captures, now=now),
+        )
+
+    return create_app(config, db, captures, pages=overview(look), public_pages=(STYLE_PATH,))

@@ -1,0 +1,41 @@
+"""`api` runs on SQLite and on PostgreSQL with a real Valkey; `sqlite_api` on SQLite alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tests.approval.live import LiveApi, live_api
+from tests.conftest import ValkeyServer
+
+from service.store.captures import Captures, open_captures
+from service.store.database import Database, open_database
+
+
+@pytest.fixture
+def captures(valkey: ValkeyServer) -> Iterator[Captures]:
+    """The synchronous side of the session's Valkey, which is empty."""
+    opened = open_captures(valkey.url, timeout=2)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def api(database: Database, captures: Captures) -> Iterator[LiveApi]:
+    """An API over each kind of database, with a wide policy that asks for quality alone."""
+    with live_api(database, captures) as running:
+        yield running
+
+
+@pytest.fixture
+def sqlite_database(sqlite_url: str) -> Iterator[Database]:
+    opened = open_database(sqlite_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def sqlite_api(sqlite_database: Database, captures: Captures) -> Iterator[LiveApi]:
+    """The same over SQLite, for what does not depend on the database."""
+    with live_api(sqlite_database, captures) as running:
+        yield running
