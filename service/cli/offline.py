@@ -260,7 +260,7 @@ def _print_look(seen: Look) -> None:
     )
     if finding.more_pairs is not None:
         console.print(
-            f"About {finding.more_pairs:,} more pairs to accept, if the tier is equal and its discordance stays.",
+            f"About {finding.more_pairs:,} more pairs to accept, if the tier is equal and as discordant.",
             highlight=False,
         )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from service.decision.evidence import Evidence
 from service.decision.finding import find, thresholds
 from service.decision.gates import Gated, control_gate, coverage_gate, measured_gate
-from service.decision.policy import Gate, Policy, Testing
+from service.decision.policy import Gate, LadderRule, Policy
 from service.decision.tally import Tally
 from service.decision.verdict import Decision, Finding, GateState, Verdict
 
@@ -47,7 +47,7 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
         Gate.MONEY: measured_gate(policy, Gate.MONEY, evidence.money),
     }
     below: tuple[str, ...] = ()
-    if policy.testing is Testing.FIXED_SEQUENCE and rung_below not in (None, Decision.ACCEPT):
+    if policy.ladder_rule is LadderRule.FIXED_SEQUENCE and rung_below not in (None, Decision.ACCEPT):
         below = ("rung_below_not_accepted",)
     decision, reasons = _weigh(gates, below)
     return Verdict(

@@ -39,7 +39,7 @@ def policy_facts(policy: Policy) -> dict[str, object]:
         },
         "alpha": {"accept": policy.alpha_accept, "harm": policy.alpha_harm, "warn": policy.alpha_warn},
         "alpha_spending": policy.alpha_spending,
-        "testing": policy.testing,
+        "ladder_rule": policy.ladder_rule,
         "grids": {
             name: {"bets": grid.bets, "weights": grid.weights}
             for name, grid in (("noninferiority", G10), ("harm", H5))

@@ -21,9 +21,9 @@ from service.decision.eprocess import (
 )
 from service.decision.multiplicity import attempt_alpha, log_harm_threshold
 from service.decision.planning import pairs_to_pass
-from service.decision.policy import AlphaSpending, Criterion, Hypothesis, Policy, Testing
-from service.decision.tally import Tally
-from service.decision.unscored import most_favourable, withheld_reason
+from service.decision.policy import AlphaSpending, Criterion, Hypothesis, LadderRule, Policy
+from service.decision.tally import Tally, Triple
+from service.decision.unscored import had_they_been, withheld_reason
 from service.decision.verdict import Decision, Finding, Interval, LogE
 from service.decision.wording import compared_e_values, compared_shares
 
@@ -43,7 +43,7 @@ class Thresholds:
 def thresholds(policy: Policy, *, tiers: int, attempt: int) -> Thresholds:
     """The policy's error rates, shared over tiers and attempts (statistics A3 to A5)."""
     alpha = policy.alpha_accept
-    if policy.testing is Testing.INDEPENDENT:
+    if policy.ladder_rule is LadderRule.INDEPENDENT:
         alpha /= tiers
     if policy.alpha_spending is AlphaSpending.OVER_ATTEMPTS:
         alpha = attempt_alpha(alpha, attempt)
@@ -113,8 +113,7 @@ def _decide(
     criterion: Criterion, tally: Tally, limits: Thresholds, log_e: LogE, withheld: str | None
 ) -> tuple[Decision, str]:
     """Harm first; then what stands in the way of acceptance, the most fundamental obstacle first."""
-    # Without a missing pair this is the harm e-value itself; with too many, the least it could have been.
-    harm = log_e.harm if withheld is None else log_e_values(criterion, most_favourable(tally)).harm
+    harm = log_e.harm if withheld is None else _least_harm(criterion, tally)
     margin = f"{criterion.margin:g}"
     if harm >= limits.harm:
         found, needed = compared_e_values(harm, limits.harm)
@@ -136,6 +135,15 @@ def _decide(
     if log_e.noninferiority >= limits.accept:
         return Decision.ACCEPT, f"shown within the margin of {margin}: e-value {found} >= {needed}"
     return Decision.UNDECIDED, f"not yet shown within the margin of {margin}: e-value {found} < {needed}"
+
+
+def _least_harm(criterion: Criterion, tally: Tally) -> float:
+    """The harm e-value had every missing score spoken against it: in each direction, the other way round."""
+    benefits, harms = had_they_been(tally, Triple(1, 0, 1)), had_they_been(tally, Triple(1, 1, 0))
+    upward = log_e_harm(Differences.of_tally(benefits), criterion.margin)
+    if criterion.hypothesis is Hypothesis.NON_INFERIOR:
+        return upward
+    return log_mean(upward, log_e_harm(Differences.of_tally(harms).mirrored(), criterion.margin))
 
 
 def _interval(policy: Policy, criterion: Criterion, tally: Tally, limits: Thresholds) -> Interval:

@@ -33,6 +33,8 @@ def next_lower_rung(rungs: Sequence[str], tier: str, usable: Collection[str]) ->
 
     `rungs` runs from the baseline upwards; ValueError for a tier that is not on the ladder.
     """
+    if tier not in rungs:
+        raise ValueError(f"tier {tier!r} is not on the ladder: {', '.join(rungs)}")
     for rung in reversed(rungs[: rungs.index(tier)]):
         if rung in usable:
             return rung

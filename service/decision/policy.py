@@ -40,7 +40,7 @@ class AlphaSpending(StrEnum):
     """The first attempt gets all of alpha, so no later one can be accepted."""
 
 
-class Testing(StrEnum):
+class LadderRule(StrEnum):
     """How the tiers of a ladder share `alpha_accept` (statistics A4)."""
 
     FIXED_SEQUENCE = "fixed_sequence"
@@ -92,7 +92,7 @@ class Policy:
     max_unscored: float = 0.01
     """Largest share of due pairs without a score before the verdict is withheld."""
     alpha_spending: AlphaSpending = AlphaSpending.OVER_ATTEMPTS
-    testing: Testing = Testing.FIXED_SEQUENCE
+    ladder_rule: LadderRule = LadderRule.FIXED_SEQUENCE
 
     def __post_init__(self) -> None:
         if not self.criteria:

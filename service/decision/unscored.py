@@ -1,7 +1,7 @@
 """Pairs that were due and have no score: when they are too many, or befall one arm, the verdict is withheld.
 
 What is missing need not be missing at random. Acceptance waits; harm stands only if it would stand had every
-missing pair been a benefit.
+missing pair spoken against it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def log_e_uneven(tally: Tally, control: Tally) -> float:
     )
 
 
-def most_favourable(tally: Tally) -> Tally:
-    """The tally had every unscored pair been a benefit."""
+def had_they_been(tally: Tally, triple: Triple) -> Tally:
+    """The tally had every unscored pair been a conversation like this one."""
     lost = sum(tally.unscored.values())
-    return tally + Tally(units={Triple(1, 0, 1): lost} if lost else {})
+    return tally + Tally(units={triple: lost} if lost else {})

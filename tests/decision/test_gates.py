@@ -1,0 +1,127 @@
+"""Gates: absence is missing, alarms withhold, strata are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from service.decision.evidence import Coverage, Evidence, Measured, Shown
+from service.decision.finding import thresholds
+from service.decision.gates import Gated, control_gate, coverage_gate, measured_gate
+from service.decision.policy import Asked, Criterion, Gate, Policy
+from service.decision.tally import Tally
+from service.decision.verdict import GateState
+
+CRITERIA = (Criterion(evaluator="refusal", min_pairs=20), Criterion(evaluator="recall", min_pairs=20))
+POLICY = Policy(criteria=CRITERIA)
+SILENT = Policy(criteria=CRITERIA, gates=dict.fromkeys(Gate, Asked.OFF) | {Gate.QUALITY: Asked.REQUIRED})
+QUIET = Tally.of_pairs(n=100, harm=1, benefit=1)
+
+
+def control(policy: Policy = POLICY, **tallies: Tally) -> Gated:
+    evidence = Evidence(model="m", tier="t", epoch="e", control=tallies)
+    return control_gate(policy, evidence, thresholds(policy, tiers=1, attempt=1))
+
+
+def test_a_quiet_control_passes() -> None:
+    assert control(refusal=QUIET, recall=QUIET) == Gated(state=GateState.PASSED)
+
+
+@pytest.mark.parametrize(("harm", "benefit"), [(9, 0), (0, 9)])
+def test_a_control_that_differs_from_itself_in_either_direction_alarms(harm: int, benefit: int) -> None:
+    gated = control(refusal=Tally.of_pairs(n=100, harm=harm, benefit=benefit), recall=QUIET)
+    assert gated.state is GateState.UNDECIDED
+    assert len(gated.reasons) == 1
+    assert gated.reasons[0].startswith("control_alarm: refusal: the baseline differs from itself: e-value ")
+    assert gated.reasons[0].endswith(" >= 20")
+
+
+def test_a_control_alarms_before_it_has_enough_pairs() -> None:
+    assert control(refusal=Tally.of_pairs(n=9, harm=9, benefit=0)).state is GateState.UNDECIDED
+
+
+def test_a_control_of_another_evaluator_is_nobodys() -> None:
+    assert control(loops=Tally.of_pairs(n=100, harm=50, benefit=0)) == Gated(
+        state=GateState.MISSING, reasons=("missing_control",)
+    )
+
+
+def test_a_control_without_pairs_is_missing() -> None:
+    assert control(refusal=Tally(unscored={"shadow": 5})) == Gated(
+        state=GateState.MISSING, reasons=("missing_control",)
+    )
+
+
+def test_a_control_needs_as_many_pairs_as_the_criterion() -> None:
+    gated = control(refusal=QUIET, recall=Tally.of_pairs(n=19, harm=0, benefit=0))
+    assert gated == Gated(
+        state=GateState.MISSING,
+        reasons=("missing_control: recall: control pairs (19) < min_pairs (20)",),
+    )
+
+
+def test_without_capacity_for_a_control_the_gate_says_so() -> None:
+    evidence = Evidence(model="m", tier="t", epoch="e", control=None)
+    gated = control_gate(POLICY, evidence, thresholds(POLICY, tiers=1, attempt=1))
+    assert gated == Gated(state=GateState.MISSING, reasons=("no_control_capacity",))
+
+
+def test_gates_that_nobody_asks_for_say_nothing() -> None:
+    not_asked = Gated(state=GateState.NOT_ASKED)
+    assert control(SILENT, refusal=Tally.of_pairs(n=100, harm=90, benefit=0)) == not_asked
+    assert coverage_gate(SILENT, None) == not_asked
+    for gate in (Gate.SLO, Gate.MONEY):
+        assert measured_gate(SILENT, gate, Measured(shown=Shown.FAILED, reason="worse")) == not_asked
+
+
+def test_evidence_in_the_proportions_of_traffic_covers_it() -> None:
+    coverage = Coverage(traffic={"short": 900, "32k": 100}, evidence={"short": 450, "32k": 50})
+    assert coverage_gate(POLICY, coverage) == Gated(state=GateState.PASSED)
+
+
+def test_a_stratum_with_less_than_half_its_share_is_named() -> None:
+    coverage = Coverage(traffic={"short": 900, "32k": 100}, evidence={"short": 970, "32k": 30})
+    assert coverage_gate(POLICY, coverage) == Gated(
+        state=GateState.UNDECIDED,
+        reasons=("coverage: stratum 32k: evidence share 0.03 < 0.05, half its traffic share",),
+    )
+
+
+def test_every_stratum_without_evidence_is_named() -> None:
+    gated = coverage_gate(POLICY, Coverage(traffic={"a": 50, "b": 50}))
+    assert gated.state is GateState.UNDECIDED
+    assert [reason.split(":")[1] for reason in gated.reasons] == [" stratum a", " stratum b"]
+
+
+def test_a_stratum_below_two_per_cent_of_traffic_may_be_absent() -> None:
+    traffic = {"common": 981, "rare": 19}
+    assert coverage_gate(POLICY, Coverage(traffic=traffic, evidence={"common": 10})).state is GateState.PASSED
+    traffic = {"common": 980, "rare": 20}
+    assert (
+        coverage_gate(POLICY, Coverage(traffic=traffic, evidence={"common": 10})).state is GateState.UNDECIDED
+    )
+
+
+@pytest.mark.parametrize(
+    "coverage", [None, Coverage(), Coverage(evidence={"short": 10}), Coverage(traffic={"a": 0})]
+)
+def test_coverage_of_unknown_traffic_is_missing(coverage: Coverage | None) -> None:
+    assert coverage_gate(POLICY, coverage) == Gated(state=GateState.MISSING, reasons=("missing_coverage",))
+
+
+@pytest.mark.parametrize("gate", [Gate.SLO, Gate.MONEY])
+@pytest.mark.parametrize(
+    ("measured", "state", "reasons"),
+    [
+        (None, GateState.MISSING, ("missing_{}",)),
+        (Measured(shown=Shown.PASSED, reason="well"), GateState.PASSED, ()),
+        (Measured(shown=Shown.FAILED, reason="U < 0"), GateState.FAILED, ("{}: U < 0",)),
+        (Measured(shown=Shown.UNDECIDED, reason="wide"), GateState.UNDECIDED, ("{}: wide",)),
+    ],
+)
+def test_a_load_run_passes_fails_or_leaves_open(
+    gate: Gate, measured: Measured | None, state: GateState, reasons: tuple[str, ...]
+) -> None:
+    expected: Any = tuple(reason.format(gate) for reason in reasons)
+    assert measured_gate(POLICY, gate, measured) == Gated(state=state, reasons=expected)
