@@ -71,6 +71,16 @@ class Captures:
         scores = self._redis.zmscore(redis_keys.CAPTURES_DUE, list(ids))
         return {each for each, score in zip(ids, scores, strict=True) if score is not None}
 
+    def present(self, ids: Sequence[str]) -> set[str]:
+        """Those that can still be fetched, without fetching them."""
+        if not ids:
+            return set()
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for each in ids:
+                pipeline.exists(redis_keys.capture(each))
+            found = cast(list[int], pipeline.execute())
+        return {each for each, there in zip(ids, found, strict=True) if there}
+
     def forget(self, ids: Collection[str]) -> None:
         """Delete settled captures and give back their bytes; call it after the settlement is in SQL."""
         if not ids:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlalchemy import func, select
 
@@ -29,25 +31,38 @@ def read_tallies(db: Database, *, model: str, tier: str, arm: str, epoch: str) -
             )
             .group_by(tallies.c.evaluator, *counts)
         ).all()
-    found: defaultdict[str, list[Tally]] = defaultdict(list)
+    found: defaultdict[str, list[TallyCount]] = defaultdict(list)
     for row in rows:
-        found[row.evaluator].append(
-            tally_of(row.kind, row.reason, Triple(row.pairs, row.harm, row.benefit), int(row.amount))
-        )
-    return {name: _sum(parts) for name, parts in sorted(found.items())}
+        triple = Triple(row.pairs, row.harm, row.benefit)
+        found[row.evaluator].append(TallyCount(Kind(row.kind), row.reason, triple, int(row.amount)))
+    return {name: tally_of(counts) for name, counts in sorted(found.items())}
 
 
-def tally_of(kind: str, reason: str, triple: Triple, amount: int) -> Tally:
-    """One row of `tallies` as a Tally; ValueError for a kind that is none."""
-    match Kind(kind):
-        case Kind.UNIT:
-            return Tally(units={triple: amount})
-        case Kind.BOTH_FAILED:
-            return Tally(both_failed=amount)
-        case Kind.NOT_COUNTED:
-            return Tally(not_counted=amount)
-        case Kind.UNSCORED:
-            return Tally(unscored={reason: amount})
+class TallyCount(NamedTuple):
+    """One row of `tallies`, strata summed."""
+
+    kind: Kind
+    reason: str
+    triple: Triple
+    amount: int
+
+
+def tally_of(counts: Iterable[TallyCount]) -> Tally:
+    """All rows of one evaluator as a Tally, made at once: a row alone need not be one."""
+    units: Counter[Triple] = Counter()
+    unscored: Counter[str] = Counter()
+    both_failed = not_counted = 0
+    for count in counts:
+        match count.kind:
+            case Kind.UNIT:
+                units[count.triple] += count.amount
+            case Kind.BOTH_FAILED:
+                both_failed += count.amount
+            case Kind.NOT_COUNTED:
+                not_counted += count.amount
+            case Kind.UNSCORED:
+                unscored[count.reason] += count.amount
+    return Tally(units=dict(units), unscored=dict(unscored), both_failed=both_failed, not_counted=not_counted)
 
 
 def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:
@@ -148,18 +163,3 @@ def recent_pairs(
             )
             for row in rows
         ]
-
-
-def _sum(parts: list[Tally]) -> Tally:
-    """One pass instead of a Tally per addition: a tier may have thousands of rows."""
-    total: Counter[Triple] = Counter()
-    unscored: Counter[str] = Counter()
-    for part in parts:
-        total.update(part.units)
-        unscored.update(part.unscored)
-    return Tally(
-        units=dict(total),
-        unscored=dict(unscored),
-        both_failed=sum(part.both_failed for part in parts),
-        not_counted=sum(part.not_counted for part in parts),
-    )
