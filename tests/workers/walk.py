@@ -1,0 +1,166 @@
+"""Builders for the worker's tests: exchanges as a proxy would ship them, and a bench as a worker child has it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import evaluators
+from service.fleet import Backend, Ladder, Tier
+from service.store.capture import Capture, Ending, Keyring, capture_id, seal
+from service.store.captures import Captures, open_captures
+from service.store.database import Database
+from service.store.shipping import CaptureStore, Shipment
+from service.store.spending import Budget
+from service.store.worker_counts import WorkerCounts
+from tests.workers.scripted import completion
+from workers.answering import Answering
+from workers.backends import Limits, Shadow
+from workers.probes import Probing
+from workers.replay import Bench, Terms
+from workers.units import Scoring
+
+MODEL = "m"
+QUEUE = "replay"
+KEYRING = Keyring(current="1", keys={"1": bytes(range(32))})
+_sequence = itertools.count(1)
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"order": {"type": "integer"}},
+    "required": ["order"],
+    "additionalProperties": False,
+}
+
+
+def question(text: str, *, structured: bool = False, **more: Any) -> dict[str, Any]:
+    """Body of a chat completion request with one user message."""
+    body: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": text}], **more}
+    if structured:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": "order", "schema": SCHEMA},
+        }
+    return body
+
+
+def exchange(
+    body: Mapping[str, Any],
+    answer: str | None = "Fine.",
+    *,
+    tier: str = "bf16",
+    ending: Ending = Ending.COMPLETE,
+    status: int | None = 200,
+    started_at: float | None = None,
+    **more: Any,
+) -> Capture:
+    """A captured exchange whose client got `answer`."""
+    response = b"" if answer is None else completion(answer)
+    if status is not None and status >= 400:
+        response = b'{"error": {"message": "no"}}'
+    return Capture(
+        id=capture_id("proxy", next(_sequence), MODEL),
+        model=MODEL,
+        tier=tier,
+        path="/v1/chat/completions",
+        request_body=json.dumps(body).encode(),
+        status=status,
+        response_type="application/json",
+        response_body=response,
+        ending=ending,
+        started_at=time.time() if started_at is None else started_at,
+        tenant="t",
+        stratum="short",
+        **more,
+    )
+
+
+def ship(
+    redis_url: str, captures: Sequence[Capture], *, ttl_seconds: int = 600, batch: int = 16
+) -> list[str]:
+    """Put captures where a proxy puts them, with one message for each batch; their ids."""
+
+    async def go() -> None:
+        store = CaptureStore.open(redis_url, redis_url, timeout=5)
+        for start in range(0, len(captures), batch):
+            part = captures[start : start + batch]
+            await store.ship(
+                [Shipment(id=each.id, blob=seal(each, KEYRING)) for each in part],
+                ttl_seconds=ttl_seconds,
+                max_bytes=2**30,
+                queue=QUEUE,
+            )
+        await store.aclose()
+
+    asyncio.run(go())
+    return [each.id for each in captures]
+
+
+def tier(name: str, url: str | None, *, shadow: str | None = None, api_key: str | None = None) -> Tier:
+    """A tier behind one backend."""
+    return Tier(
+        name=name,
+        model=f"{MODEL}-{name}",
+        backends=(Backend(url=url or "http://127.0.0.1:9", api_key=api_key),),
+        shadow=() if shadow is None else (Backend(url=shadow, api_key=api_key),),
+    )
+
+
+@dataclass(kw_only=True)
+class BenchMaker:
+    """Makes benches over one Valkey and one database, and closes them."""
+
+    redis_url: str
+    db: Database
+    made: list[Bench] = field(default_factory=list)
+
+    def __call__(
+        self,
+        *tiers: Tier,
+        limits: Limits | None = None,
+        probing: Probing | None = None,
+        tokens_per_day: int | None = None,
+        lease_seconds: float = 120.0,
+        on_serving: bool = False,
+        stopping: Callable[[], bool] = lambda: False,
+        drain_seconds: float = 10.0,
+        keyring: Keyring = KEYRING,
+    ) -> Bench:
+        captures = open_captures(self.redis_url)
+        chosen = limits or Limits(timeout_seconds=5, pause_seconds=0.01)
+        bench = Bench(
+            worker="replay@test",
+            terms=Terms(
+                ladders={MODEL: Ladder(model=MODEL, tiers=tiers)},
+                probing=lambda model: probing or Probing(per_capture=0),
+                scoring=Scoring(
+                    evaluators=evaluators.ALL,
+                    epoch_of=lambda model, tier: f"epoch of {tier}",
+                    seconds_per_answer=2.0,
+                ),
+                on_serving=on_serving,
+                lease_seconds=lease_seconds,
+            ),
+            keyring=keyring,
+            db=self.db,
+            captures=captures,
+            budget=Budget(captures.redis, tokens_per_day=tokens_per_day),
+            counts=WorkerCounts(captures.redis, worker="replay@test"),
+            answering=Answering(lambda: Shadow(chosen), stopping=stopping, drain_seconds=drain_seconds),
+        )
+        self.made.append(bench)
+        return bench
+
+    def close(self) -> None:
+        for bench in self.made:
+            bench.answering.close()
+            bench.captures.close()
+
+
+def captures_of(bench: Bench) -> Captures:
+    return bench.captures

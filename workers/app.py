@@ -1,0 +1,199 @@
+"""The root of the Celery side: settings in, one app out.
+
+    celery -A workers.app worker -Q replay
+    celery -A workers.app worker -Q guard -c 1
+    celery -A workers.app beat
+
+Messages carry ids and nothing else, as JSON. They are acknowledged late and taken one at a time; what a
+dead worker held comes back by its lease in SQL, not by the broker's visibility timeout. With
+TIERGATE_WORKER_LISTEN=HOST:PORT the main process of a worker serves `/metrics`, `/healthz` and `/readyz`.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from celery import Celery
+
+import evaluators
+from service.settings import Settings, SettingsError, load, units
+from service.store.captures import open_captures
+from service.store.database import open_database
+from service.store.spending import Budget
+from service.store.standing import Question
+from service.store.task_message import REPLAY_TASK
+from service.store.worker_counts import WorkerCounts
+from workers import tasks
+from workers.answering import Answering
+from workers.backends import Limits, Shadow
+from workers.guard import Guard
+from workers.judge import SECONDS_PER_ANSWER
+from workers.lifecycle import Life, PerProcess, follow
+from workers.metrics import Listener
+from workers.probes import Probing
+from workers.replay import Bench, Terms
+from workers.schedule import QuietScheduler
+from workers.sweeper import Sweeper
+from workers.units import Scoring
+
+LISTEN = "TIERGATE_WORKER_LISTEN"
+GUARD_QUEUE = "guard"
+SCHEDULE = {tasks.SWEEP: 30.0, tasks.COPY_LEDGER: 2.0, tasks.WATCH_ROUTES: 2.0, tasks.RETAIN: 3600.0}
+"""Seconds between runs, by task of the guard."""
+RETENTION_SECONDS = 30 * 86_400.0
+
+
+def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
+    """The Celery app of one configuration, with tasks, schedule and signals in place."""
+    app = Celery("tiergate", broker=settings.broker_url, set_as_current=True)
+    app.conf.update(
+        accept_content=["json"],
+        task_serializer="json",
+        task_ignore_result=True,
+        task_acks_late=True,
+        task_reject_on_worker_lost=True,
+        worker_prefetch_multiplier=1,
+        worker_hijack_root_logger=False,
+        task_default_queue=settings.proxy.mirroring.queue,
+        task_routes={REPLAY_TASK: settings.proxy.mirroring.queue} | dict.fromkeys(SCHEDULE, GUARD_QUEUE),
+        beat_schedule={
+            name: {"task": name, "schedule": seconds, "options": {"queue": GUARD_QUEUE}}
+            for name, seconds in SCHEDULE.items()
+        },
+        beat_scheduler=QuietScheduler,
+        broker_connection_retry_on_startup=True,
+        broker_connection_max_retries=None,
+        broker_transport_options={
+            # Only a net under the leases, which bring work back in minutes.
+            "visibility_timeout": 3600,
+            "socket_timeout": 30,
+            "socket_connect_timeout": 5,
+            "socket_keepalive": True,
+            "health_check_interval": 20,
+        },
+    )
+    life = Life()
+    roots = _Roots(settings=settings, app=app, life=life)
+    bench, guard_room = PerProcess(roots.open_bench), PerProcess(roots.open_guard_room)
+    tasks.register(app, bench=bench, guard_room=guard_room)
+    follow(life, rooms=(bench, guard_room), bind=lambda: roots.bind(environ.get(LISTEN)))
+    return app
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Roots:
+    """Opens what the processes of one worker need, from its settings."""
+
+    settings: Settings
+    app: Celery
+    life: Life
+
+    def open_bench(self) -> Bench:
+        settings, shadow = self.settings, self.settings.shadow
+        captures = open_captures(settings.redis_url)
+        limits = Limits(
+            timeout_seconds=shadow.timeout_seconds, concurrency=shadow.concurrency, retries=shadow.retries
+        )
+        return Bench(
+            worker=self.life.name,
+            terms=Terms(
+                ladders=settings.ladders,
+                probing=self._probing,
+                scoring=Scoring(
+                    evaluators=evaluators.ALL,
+                    epoch_of=functools.cache(settings.epoch_of),
+                    seconds_per_answer=SECONDS_PER_ANSWER,
+                ),
+                on_serving=shadow.on_serving,
+            ),
+            keyring=settings.keyring,
+            db=open_database(settings.database_url),
+            captures=captures,
+            budget=Budget(captures.redis, tokens_per_day=shadow.tokens_per_day),
+            counts=WorkerCounts(captures.redis, worker=self.life.name),
+            answering=Answering(lambda: Shadow(limits), stopping=self.life.is_stopping),
+        )
+
+    def _probing(self, model: str) -> Probing:
+        plan = self.settings.probe_of(model)
+        return Probing(
+            per_capture=plan.per_capture,
+            min_context_chars=plan.min_context_chars,
+            max_tokens=plan.max_tokens,
+            extra_body=plan.extra_body,
+        )
+
+    def open_guard_room(self) -> tasks.GuardRoom:
+        settings = self.settings
+        db, captures = open_database(settings.database_url), open_captures(settings.redis_url)
+        return tasks.GuardRoom(
+            sweeper=Sweeper(
+                db=db,
+                captures=captures,
+                enqueue=lambda ids: self.app.send_task(REPLAY_TASK, args=[list(ids)]),
+                queued=self._queued,
+                batch=settings.proxy.mirroring.batch,
+            ),
+            guard=Guard(
+                ladders=settings.ladders,
+                question=Question(
+                    policy=settings.policy,
+                    epoch_of=functools.cache(settings.epoch_of),
+                    control_on_serving=settings.shadow.on_serving,
+                ),
+                db=db,
+                captures=captures,
+            ),
+            # Beyond the life of any capture, or a late message would be counted again.
+            retention_seconds=max(RETENTION_SECONDS, 2.0 * settings.proxy.mirroring.ttl_seconds),
+        )
+
+    def _queued(self) -> int:
+        with self.app.connection_or_acquire() as connection:
+            queue = self.settings.proxy.mirroring.queue
+            return int(connection.default_channel.queue_declare(queue).message_count)
+
+    def bind(self, listen: str | None) -> Listener | None:
+        """The listener of the main process, if one is asked for; SystemExit when it cannot be."""
+        if not listen:
+            return None
+        try:
+            address = units.listen(listen)
+            return Listener(address.host, address.port, counts=self._counted, ready=self._check_ready)
+        except (ValueError, OSError) as error:
+            raise SystemExit(f"{LISTEN}={listen}: {error}; choose another address, or unset it") from error
+
+    def _counted(self) -> Mapping[str, int]:
+        """What the children counted; the main process keeps no connection, since it forks."""
+        captures = open_captures(self.settings.redis_url)
+        try:
+            return WorkerCounts(captures.redis, worker=self.life.name).read()
+        finally:
+            captures.close()
+
+    def _check_ready(self) -> None:
+        """Raises when Redis or the database does not answer."""
+        captures = open_captures(self.settings.redis_url)
+        try:
+            captures.ping()
+        finally:
+            captures.close()
+        open_database(self.settings.database_url).close()
+
+
+@functools.cache
+def _configured() -> Celery:
+    try:
+        return create_app(load(None, os.environ), os.environ)
+    except SettingsError as error:
+        raise SystemExit(str(error)) from None
+
+
+def __getattr__(name: str) -> Celery:
+    """`app`, made when it is first asked for: importing this module reads no configuration."""
+    if name == "app":
+        return _configured()
+    raise AttributeError(name)

@@ -1,0 +1,172 @@
+"""Which outcomes one capture needs, and which of them the live exchange gives. Pure: no I/O, no clock.
+
+A comparison sets the baseline's outcome against a candidate's, or, for the control, against the baseline's
+own second outcome. The live outcome is used where it is an answer; where the live exchange faulted or the
+client hung up, the tier that served is replayed and the replay takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from evaluators.exchange import Answer, Fault, FaultKind, Outcome, Request
+from service.fleet import Backend, Ladder, Route, Tier
+from service.store.units import Arm
+
+_CHARACTERS_PER_TOKEN = 4
+_ANSWER_TOKENS = 256
+"""Of an answer that nobody limits and of which nothing is known."""
+
+
+class Slot(NamedTuple):
+    """One outcome of one capture: whose, to which question (0 = the captured request, then its probes)."""
+
+    tier: str
+    item: int
+    again: bool = False
+    """The baseline's second outcome, for the control."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One question to put to a tier."""
+
+    slot: Slot
+    request: Request
+    second_chance: bool
+    """Whether a generation fault gets one more try; no when this is itself the second try of a live fault."""
+    tokens: int
+    """Estimate of what it will spend, prompt plus answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """The pairs of one capture that are evidence about one tier."""
+
+    tier: str
+    """Whose evidence it is: the candidate, or the baseline itself for the control."""
+    arm: Arm
+    probed: bool
+    """Whether both of its arms can be asked, so that probes are due as well."""
+
+    def slots(self, baseline: str, item: int) -> tuple[Slot, Slot]:
+        """The baseline's outcome and the one it is compared with."""
+        return Slot(baseline, item), Slot(self.tier, item, again=self.arm is Arm.CONTROL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Everything to do for one capture."""
+
+    baseline: str
+    comparisons: tuple[Comparison, ...]
+    known: Mapping[Slot, Outcome]
+    """Outcomes that need no replay."""
+    asks: Mapping[str, tuple[Ask, ...]]
+    """By tier, in the order in which they are put."""
+
+    @property
+    def tokens(self) -> int:
+        """Estimate of what all of it will spend."""
+        return sum(ask.tokens for asks in self.asks.values() for ask in asks)
+
+    @property
+    def rejected(self) -> bool:
+        """The baseline refused the request itself (a 4xx): there is nothing to compare."""
+        return _rejected(self.known.get(Slot(self.baseline, 0)))
+
+
+def targets(tier: Tier, route: Route, *, on_serving: bool) -> tuple[Backend, ...]:
+    """Where shadow traffic for a tier may go: its shadow backends, else its own while these serve nobody."""
+    if tier.shadow:
+        return tier.shadow
+    if on_serving or not route.weights.get(tier.name):
+        return tier.backends
+    return ()
+
+
+def draw_up(
+    *,
+    served_by: str,
+    live: Outcome,
+    request: Request,
+    questions: Sequence[Request],
+    ladder: Ladder,
+    backends: Mapping[str, Sequence[Backend]],
+) -> Plan:
+    """What to ask whom. A tier without `backends` is compared only where the live answer is its own.
+
+    Without any for the baseline there is no control and there are no probes.
+    """
+    baseline = ladder.baseline.name
+    can_ask = {name for name, found in backends.items() if found}
+    has_outcome = can_ask | {served_by}
+    comparisons = [
+        Comparison(tier=tier.name, arm=Arm.CANDIDATE, probed={tier.name, baseline} <= can_ask)
+        for tier in ladder.candidates
+        if {tier.name, baseline} <= has_outcome
+    ]
+    if baseline in can_ask:
+        comparisons.append(Comparison(tier=baseline, arm=Arm.CONTROL, probed=True))
+    known: dict[Slot, Outcome] = {}
+    if isinstance(live, Answer) or (_rejected(live) and served_by == baseline):
+        known[Slot(served_by, 0)] = live
+    elif served_by not in can_ask:
+        known[Slot(served_by, 0)] = Fault(
+            kind=FaultKind.UNREACHABLE,
+            detail="the live exchange gave no answer and no backend may replay it",
+        )
+    plan = Plan(baseline=baseline, comparisons=tuple(comparisons), known=known, asks={})
+    if plan.rejected:
+        return plan
+    live_faulted = isinstance(live, Fault) and not live.of_infrastructure and not _rejected(live)
+    asks: dict[str, list[Ask]] = {}
+    for item, question in enumerate((request, *questions)):
+        for comparison in comparisons:
+            if item and not comparison.probed:
+                continue
+            for slot in comparison.slots(baseline, item):
+                if slot in known or any(ask.slot == slot for ask in asks.get(slot.tier, ())):
+                    continue
+                replaces_live = slot == Slot(served_by, 0) and live_faulted
+                asks.setdefault(slot.tier, []).append(
+                    Ask(
+                        slot=slot,
+                        request=question,
+                        second_chance=not replaces_live,
+                        tokens=_tokens(question, live, probe=item > 0),
+                    )
+                )
+    return Plan(
+        baseline=baseline,
+        comparisons=tuple(comparisons),
+        known=known,
+        asks={tier: tuple(found) for tier, found in asks.items()},
+    )
+
+
+def deserves_second_chance(outcome: Outcome) -> bool:
+    """Whether a replay with this outcome is tried once more.
+
+    A live exchange that faulted is replayed, and the replay counts. Arms must be treated alike, or the
+    control would show a difference where there is none; so a replay that faulted gets one more try as well.
+    A request that the tier refused is not put again: it would be refused again.
+    """
+    return isinstance(outcome, Fault) and not outcome.of_infrastructure and not _rejected(outcome)
+
+
+def _tokens(question: Request, live: Outcome, *, probe: bool) -> int:
+    """From the live usage where there is some, else by length; what was really spent corrects it later."""
+    prompt = sum(len(message.text) for message in question.messages) // _CHARACTERS_PER_TOKEN
+    answer = question.max_tokens or _ANSWER_TOKENS
+    if isinstance(live, Answer):
+        prompt = live.prompt_tokens or prompt
+        if not probe:
+            answer = live.completion_tokens or answer
+    return prompt + answer
+
+
+def _rejected(outcome: Outcome | None) -> bool:
+    return isinstance(outcome, Fault) and outcome.kind is FaultKind.REJECTED

@@ -1,0 +1,247 @@
+"""One batch of captures, from lease to evidence.
+
+lease -> fetch -> open -> place -> replay -> judge -> record -> forget. Store calls are synchronous, before
+and after the replays; the replays of a batch run concurrently on the child's one event loop. Only while
+they run are the leases extended, from a thread: no other step can take as long as a lease.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from evaluators.exchange import Outcome
+from service.fleet import Ladder, Route
+from service.store.capture import Capture, Keyring, SealBroken, unseal
+from service.store.captures import Captures
+from service.store.database import Database
+from service.store.leases import expire, heartbeat, lease, lose, release, settled
+from service.store.pairs import claim, conversation_of, record
+from service.store.spending import Budget
+from service.store.standing import route_of
+from service.store.units import Unit
+from service.store.worker_counts import WorkerCounts
+from service.wire import NotARequest, explicit_conversation, message_chain
+from workers import metrics
+from workers.answering import Answering, Inquiry
+from workers.opening import Opened, open_capture
+from workers.plan import Slot, targets
+from workers.probes import Probing
+from workers.units import Placed, Scoring, claims_of, units_of
+
+log = logging.getLogger("tiergate.worker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the configuration says about replaying."""
+
+    ladders: Mapping[str, Ladder]
+    probing: Callable[[str], Probing]
+    """By model."""
+    scoring: Scoring
+    on_serving: bool = False
+    """Whether tiers without shadow backends may be replayed on those that serve clients."""
+    lease_seconds: float = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What one worker child holds open, all of it made after the fork."""
+
+    worker: str
+    """Its name; with the delivery's id it makes the owner of a lease."""
+    terms: Terms
+    keyring: Keyring
+    db: Database
+    captures: Captures
+    budget: Budget
+    counts: WorkerCounts
+    answering: Answering
+
+    def close(self) -> None:
+        self.answering.close()
+        self.captures.close()
+        self.db.close()
+
+
+def replay_batch(bench: Bench, ids: Sequence[str], *, delivery: str) -> None:
+    """Take the captures of one message that nobody else holds, and make evidence of them.
+
+    A second delivery finds them held or settled and leaves. Captures that could not be finished are
+    released, and the sweeper enqueues them again.
+    """
+    owner = f"{bench.worker}/{delivery}"
+    held = lease(bench.db, ids, owner=owner, now=time.time(), seconds=bench.terms.lease_seconds)
+    batch = _Batch(bench=bench, owner=owner, unsettled=set(held))
+    ending = "failed"
+    try:
+        if others := set(ids) - set(held):
+            # Settled, perhaps, by somebody who died before the captures were forgotten.
+            bench.captures.forget(settled(bench.db, others))
+        batch.work(held)
+        ending = "recorded" if held else "idle"
+    finally:
+        batch.counts[metrics.series(metrics.BATCHES, ending=ending)] += 1
+        if batch.unsettled:
+            release(bench.db, batch.unsettled, owner=owner)
+        bench.counts.add(batch.counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Batch:
+    """One delivery on its way."""
+
+    bench: Bench
+    owner: str
+    unsettled: set[str]
+    """Leased and neither settled nor left to run out; shrinks."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """Series of `metrics`."""
+
+    def work(self, held: Sequence[str]) -> None:
+        placed = [self._place(opened) for opened in self._open(held)]
+        answers = self.bench.answering.run(
+            [self._inquiry(each.opened) for each in placed if not each.over_budget],
+            every=self.bench.terms.lease_seconds / 3,
+            beat=self._extend,
+        )
+        self.counts.update(answers.counts)
+        for each in placed:
+            capture_id = each.opened.capture.id
+            spent = answers.spent[capture_id]
+            self.counts[metrics.series(metrics.TOKENS, model=each.opened.capture.model)] += spent
+            if each.over_budget:
+                self._record(each, {})
+                continue
+            self.bench.budget.give_back(each.opened.plan.tokens - spent)
+            if capture_id in answers.outcomes:
+                self._record(each, answers.outcomes[capture_id])
+
+    def _open(self, held: Sequence[str]) -> list[Opened]:
+        """Those that can be replayed, oldest first: who claims a conversation first counts for it."""
+        found = self.bench.captures.fetch(held)
+        self._settle_missing([each for each, blob in found.items() if blob is None])
+        captures = [self._unseal(each, blob) for each, blob in found.items() if blob is not None]
+        routes: dict[str, Route] = {}
+        opened: list[Opened] = []
+        for capture in sorted((each for each in captures if each), key=lambda each: each.started_at):
+            ladder = self.bench.terms.ladders.get(capture.model)
+            if ladder is None:
+                log.error("capture %s: the configuration has no model %r", capture.id, capture.model)
+                self._leave(capture.id)
+                continue
+            if capture.model not in routes:
+                routes[capture.model] = route_of(self.bench.db, ladder)
+            try:
+                opened.append(self._read(capture, ladder, routes[capture.model]))
+            except NotARequest as error:
+                log.info("capture %s cannot be put to another backend: %s", capture.id, error)
+                self._settle(capture.id, (), "not_replayable")
+            except Exception:
+                # Our own fault, whatever it is, and of this capture alone: the others of the batch go on.
+                log.exception("capture %s could not be read", capture.id)
+                self._leave(capture.id)
+        return opened
+
+    def _unseal(self, capture_id: str, blob: bytes) -> Capture | None:
+        try:
+            return unseal(capture_id, blob, self.bench.keyring)
+        except SealBroken as error:
+            # Perhaps a key is missing here and will be added; until it expires the capture is tried again.
+            log.error("%s", error)
+            self._leave(capture_id)
+            return None
+
+    def _read(self, capture: Capture, ladder: Ladder, route: Route) -> Opened:
+        terms = self.bench.terms
+        backends = {tier.name: targets(tier, route, on_serving=terms.on_serving) for tier in ladder.tiers}
+        return open_capture(capture, ladder, backends, terms.probing(capture.model))
+
+    def _place(self, opened: Opened) -> Placed:
+        """Find its conversation and claim it before any replay: no answer has a say in what counts."""
+        capture = opened.capture
+        conversation = conversation_of(
+            self.bench.db,
+            model=capture.model,
+            tenant=capture.tenant,
+            explicit=capture.conversation or explicit_conversation(opened.request),
+            chain=message_chain(opened.request),
+        )
+        if opened.plan.tokens and not self.bench.budget.take(opened.plan.tokens, now=time.time()):
+            return Placed(opened=opened, conversation=conversation, over_budget=True)
+        claims = claims_of(opened, conversation, self.bench.terms.scoring)
+        held = claim(self.bench.db, claims, capture_id=capture.id)
+        return Placed(opened=opened, conversation=conversation, held=frozenset(held))
+
+    def _inquiry(self, opened: Opened) -> Inquiry:
+        ladder = self.bench.terms.ladders[opened.capture.model]
+        return Inquiry(
+            capture_id=opened.capture.id,
+            model=opened.capture.model,
+            plan=opened.plan,
+            tiers={name: (ladder.tier(name), opened.backends[name]) for name in opened.plan.asks},
+        )
+
+    def _extend(self) -> None:
+        heartbeat(
+            self.bench.db,
+            list(self.unsettled),
+            owner=self.owner,
+            now=time.time(),
+            seconds=self.bench.terms.lease_seconds,
+        )
+
+    def _record(self, placed: Placed, outcomes: Mapping[Slot, Outcome]) -> None:
+        capture = placed.opened.capture
+        try:
+            units = units_of(placed, outcomes, self.bench.terms.scoring, at=time.time())
+        except Exception:
+            log.exception("capture %s could not be judged", capture.id)
+            self._leave(capture.id)
+            return
+        if not self._settle(capture.id, units, "processed"):
+            return
+        for unit in units:
+            for row in unit.rows:
+                self.counts[
+                    metrics.series(
+                        metrics.PAIRS,
+                        model=unit.model,
+                        tier=unit.tier,
+                        arm=unit.arm,
+                        evaluator=unit.evaluator,
+                        outcome=row.outcome,
+                    )
+                ] += 1
+
+    def _settle(self, capture_id: str, units: Sequence[Unit], ending: str) -> bool:
+        """Record and forget; False when somebody else had recorded it."""
+        first = record(self.bench.db, capture_id=capture_id, owner=self.owner, units=units, at=time.time())
+        self.unsettled.discard(capture_id)
+        self.bench.captures.forget([capture_id])
+        self._count(ending if first else "recorded_elsewhere", 1)
+        return first
+
+    def _settle_missing(self, ids: Sequence[str]) -> None:
+        """Redis has them no longer: expired if the index still knows them, else lost with Redis's memory."""
+        if not ids:
+            return
+        indexed = self.bench.captures.indexed(ids)
+        lost = set(ids) - indexed
+        self._count("expired", expire(self.bench.db, indexed, at=time.time()))
+        self._count("lost", lose(self.bench.db, lost, at=time.time()))
+        self.unsettled.difference_update(ids)
+        self.bench.captures.forget(ids)
+
+    def _leave(self, capture_id: str) -> None:
+        """Not now: when its lease has run out it is tried again, until it expires."""
+        self.unsettled.discard(capture_id)
+        self._count("left", 1)
+
+    def _count(self, ending: str, amount: int) -> None:
+        if amount:
+            self.counts[metrics.series(metrics.CAPTURES, ending=ending)] += amount

@@ -1,0 +1,161 @@
+"""From outcomes to what is recorded: a unit for each comparison and evaluator, with a row for each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from evaluators.exchange import Outcome, Request
+from evaluators.score import Evaluator, Judged, NotApplicable, PairScore
+from service.store.units import Claim, PairOutcome, PairRow, Unit
+from workers.judge import judge
+from workers.opening import Opened
+from workers.plan import Comparison, Slot
+from workers.probes import RECALL
+
+MOST_REASON = 500
+"""Characters of one reason kept with a pair."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """An opened capture in its conversation, with the claims it holds there."""
+
+    opened: Opened
+    conversation: str
+    held: frozenset[Claim] = frozenset()
+    over_budget: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """How pairs are judged, and to which epoch they belong."""
+
+    evaluators: Sequence[Evaluator]
+    epoch_of: Callable[[str, str], str]
+    """Epoch of (model, tier); the control's is the baseline's own."""
+    seconds_per_answer: float
+
+
+def claims_of(opened: Opened, conversation: str, scoring: Scoring) -> list[Claim]:
+    """Where this capture asks to be the one that counts: decided by the request, before any replay."""
+    return [
+        _claim(opened, comparison, evaluator, conversation, scoring)
+        for comparison, evaluator in _due(opened, scoring)
+        if _questions(opened, evaluator)
+    ]
+
+
+def units_of(
+    placed: Placed, outcomes: Mapping[Slot, Outcome], scoring: Scoring, *, at: float
+) -> tuple[Unit, ...]:
+    """Everything to record of one capture. `outcomes` may be empty when it is over budget or was rejected."""
+    opened = placed.opened
+    capture = opened.capture
+    units: list[Unit] = []
+    for comparison, evaluator in _due(opened, scoring):
+        claim = _claim(opened, comparison, evaluator, placed.conversation, scoring)
+        units.append(
+            Unit(
+                capture_id=capture.id,
+                model=capture.model,
+                tier=comparison.tier,
+                arm=comparison.arm.value,
+                evaluator=evaluator.name,
+                version=evaluator.version,
+                epoch=claim.epoch,
+                conversation=placed.conversation,
+                stratum=capture.stratum,
+                tenant=capture.tenant,
+                digest=opened.digest,
+                counted=claim in placed.held,
+                rows=tuple(_rows(placed, comparison, evaluator, outcomes, scoring)),
+                at=at,
+            )
+        )
+    return tuple(units)
+
+
+def _due(opened: Opened, scoring: Scoring) -> Iterator[tuple[Comparison, Evaluator]]:
+    """Every evaluator of every comparison that has capacity; whether it applies is a row of its unit."""
+    for comparison in opened.plan.comparisons:
+        for evaluator in scoring.evaluators:
+            if comparison.probed or evaluator.name != RECALL:
+                yield comparison, evaluator
+
+
+def _questions(opened: Opened, evaluator: Evaluator) -> Mapping[int, Request]:
+    """What the evaluator judges, by item: recall the probes, the others the request itself."""
+    if opened.plan.rejected:
+        return {}
+    if evaluator.name == RECALL:
+        return dict(enumerate(opened.questions, 1))
+    return {0: opened.request} if _applies(evaluator, opened.request) else {}
+
+
+def _applies(evaluator: Evaluator, request: Request) -> bool:
+    try:
+        return evaluator.applies(request)
+    except Exception:
+        # Due, and then `score_pair` meets the same error and makes it `Unscored(bug)`, which is counted.
+        return True
+
+
+def _claim(
+    opened: Opened, comparison: Comparison, evaluator: Evaluator, conversation: str, scoring: Scoring
+) -> Claim:
+    return Claim(
+        tier=comparison.tier,
+        arm=comparison.arm.value,
+        epoch=scoring.epoch_of(opened.capture.model, comparison.tier),
+        evaluator=evaluator.name,
+        version=evaluator.version,
+        conversation=conversation,
+    )
+
+
+def _rows(
+    placed: Placed,
+    comparison: Comparison,
+    evaluator: Evaluator,
+    outcomes: Mapping[Slot, Outcome],
+    scoring: Scoring,
+) -> Iterator[PairRow]:
+    plan = placed.opened.plan
+    questions = _questions(placed.opened, evaluator)
+    if not questions:
+        yield PairRow(outcome=PairOutcome.NOT_APPLICABLE.value)
+    for item, question in questions.items():
+        if placed.over_budget:
+            yield PairRow(item=item, outcome=PairOutcome.OVER_BUDGET.value)
+            continue
+        baseline, candidate = comparison.slots(plan.baseline, item)
+        judged = judge(
+            evaluator, question, outcomes[baseline], outcomes[candidate], seconds=scoring.seconds_per_answer
+        )
+        yield row_of(judged, item=item, origin="live" if baseline in plan.known else "replay")
+
+
+def row_of(judged: Judged, *, item: int, origin: str) -> PairRow:
+    """A judgement as it is written down; `origin` is the baseline outcome's."""
+    if isinstance(judged, PairScore):
+        return PairRow(
+            item=item,
+            outcome=PairOutcome.SCORED.value,
+            baseline_passed=judged.baseline.passed,
+            candidate_passed=judged.candidate.passed,
+            baseline_label=judged.baseline.label,
+            candidate_label=judged.candidate.label,
+            baseline_reason=judged.baseline.reason[:MOST_REASON],
+            candidate_reason=judged.candidate.reason[:MOST_REASON],
+            origin=origin,
+        )
+    if isinstance(judged, NotApplicable):
+        return PairRow(item=item, outcome=PairOutcome.NOT_APPLICABLE.value, origin=origin)
+    return PairRow(
+        item=item,
+        outcome=PairOutcome.UNSCORED.value,
+        unscored_reason=judged.reason.value,
+        candidate_reason=judged.detail[:MOST_REASON],
+        origin=origin,
+    )
