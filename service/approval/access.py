@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import ipaddress
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -78,7 +79,7 @@ def check_host(head: Head, allowed: Collection[str]) -> None:
     hosts = head.all("host")
     if len(hosts) != 1:
         raise Problem(400, "bad_host", f"the request has {len(hosts)} Host headers instead of one")
-    if _host_name(hosts[0]) not in {_host_name(name) for name in allowed}:
+    if _host_name(hosts[0]) not in {name.lower() for name in allowed}:
         raise Problem(
             403,
             "host_not_allowed",
@@ -164,14 +165,13 @@ def require(caller: Caller, needed: Scope, purpose: str) -> None:
     )
 
 
-def _host_name(host: str) -> str:
-    """A Host header without port, brackets, case and trailing dot."""
-    name = host.strip().lower()
-    if name.startswith("["):
-        name = name[1:].partition("]")[0]
-    elif name.count(":") == 1:
-        name = name.partition(":")[0]
-    return name.rstrip(".")
+_HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^:\[\]@\s]+?)\.?)(?::\d*)?")
+
+
+def _host_name(host: str) -> str | None:
+    """A Host header without port, brackets, case and trailing dot; None for what is no host."""
+    found = _HOST.fullmatch(host.strip().lower())
+    return None if found is None else found["address"] or found["name"]
 
 
 def _authority(origin: str) -> str | None:

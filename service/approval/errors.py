@@ -107,8 +107,8 @@ async def _on_http(request: Request, error: Exception) -> JSONResponse:
     }
     code, hint = codes.get(error.status_code, ("refused", ""))
     message = {
-        404: f"there is nothing at {echo(request.url.path)}",
-        405: f"{request.method} is not possible at {echo(request.url.path)}",
+        404: f"there is nothing at {echo(request.scope['path'])}",
+        405: f"{request.method} is not possible at {echo(request.scope['path'])}",
     }.get(error.status_code, str(error.detail))
     return problem_response(Problem(error.status_code, code, message, hint=hint, headers=error.headers))
 

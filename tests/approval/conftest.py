@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.approval.live import LiveApi, live_api
-from tests.conftest import ValkeyServer
 
 from service.store.captures import Captures, open_captures
 from service.store.database import Database, open_database
+from tests.approval.live import LiveApi, live_api
+from tests.conftest import ValkeyServer
 
 
 @pytest.fixture
@@ -39,3 +39,17 @@ def sqlite_api(sqlite_database: Database, captures: Captures) -> Iterator[LiveAp
     """The same over SQLite, for what does not depend on the database."""
     with live_api(sqlite_database, captures) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def shared_api(tmp_path_factory: pytest.TempPathFactory, valkey_server: ValkeyServer) -> Iterator[LiveApi]:
+    """One for a whole module, for requests that change nothing; w8a8 could be approved."""
+    database = open_database(f"sqlite:///{tmp_path_factory.mktemp('api') / 'tiergate.db'}")
+    captures = open_captures(valkey_server.url, timeout=2)
+    try:
+        with live_api(database, captures) as running:
+            running.accept("w8a8")
+            yield running
+    finally:
+        captures.close()
+        database.close()

@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from tests.approval.live import ENOUGH, LiveApi, live_api
 
 from service.decision.policy import Criterion, Policy
 from service.store.captures import Captures
 from service.store.database import Database
+from tests.approval.live import ENOUGH, LiveApi, live_api
 
 VERDICT = "/api/v1/models/org/model/tiers/{}/verdict"
 EVIDENCE = "/api/v1/models/org/model/tiers/{}/evidence"
