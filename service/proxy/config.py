@@ -21,6 +21,24 @@ class Timeouts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientLimits:
+    """Patience with clients, in seconds unless said otherwise."""
+
+    head: float = 30.0
+    """For the whole head of a request."""
+    body: float = 60.0
+    """Between two reads of a request body."""
+    keep_alive: float = 75.0
+    """Without a request on an open connection."""
+    stalled: float | None = 600.0
+    """Without taking a byte of an answer that waits for it; None = no limit."""
+    max_head: int = 64 * 1024
+    """Bytes of request line and headers; more is 431."""
+    pipelined: int = 32
+    """Requests read ahead on one connection before reading pauses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mirroring:
     """What is captured and where it goes."""
 
@@ -58,11 +76,18 @@ class ProxyConfig:
     capture_keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     """AES keys by id, 16 or 32 bytes."""
     timeouts: Timeouts = Timeouts()
+    clients: ClientLimits = ClientLimits()
     mirroring: Mirroring = Mirroring()
     max_request: int = 32 * 1024 * 1024
     """Bytes of a request body; larger is 413."""
     forward_paths: tuple[str, ...] = ("/v1/", "/health", "/version", "/tokenize", "/detokenize")
     """A trailing slash forwards everything below it."""
+    default_model: str | None = None
+    """Serves requests that name no model; without it, the only ladder does, if there is just one."""
+    half_close: bool = False
+    """Whether a client may end its side of the connection and still wait for the answer."""
+    probe_seconds: float | None = 5.0
+    """Between two health checks of a backend; None = passive ejection only."""
     drain_seconds: float = 30.0
     state_dir: Path = Path(".tiergate")
     """Holds the last known routes, so that a restart without Redis keeps them."""

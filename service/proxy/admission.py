@@ -1,0 +1,137 @@
+"""Who is captured and to which tier a request sticks: decisions taken before any answer exists. Pure."""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import Any
+
+from service.proxy import scan
+
+ELIGIBLE = frozenset({b"/v1/chat/completions", b"/v1/completions", b"/v1/responses", b"/v1/messages"})
+"""POSTs to these generate, and may be captured."""
+
+_REPEATABLE = ELIGIBLE | {b"/v1/embeddings", b"/tokenize", b"/detokenize"}
+_SAFE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
+_ONCE = (b'"previous_response_id"', b'"conversation"', b'"background"')
+"""Answers to these leave something behind on the server: asking twice is not asking once."""
+
+_SUSPICIOUS = {
+    b"/v1/chat/completions": (b"file", b"url", b'"tools"', b"\\u00"),
+    b"/v1/completions": (b"\\u00",),
+    b"/v1/responses": (
+        b"previous_response_id",
+        b'"conversation"',
+        b'"prompt"',
+        b"item_reference",
+        b"file",
+        b"url",
+        b'"tools"',
+        b"\\u00",
+    ),
+    b"/v1/messages": (b'"container"', b"mcp_servers", b"file", b"url", b'"tools"', b"\\u00"),
+}
+"""Without one of these in its bytes a request neither leans on the server's memory nor points elsewhere;
+`\\u00` may spell any of them."""
+
+_EXPLICIT = (b'"metadata"', b"previous_response_id", b'"conversation"', b"\\u00")
+"""Without one of these a body names no conversation."""
+
+_LENGTHS = (
+    (2 * 1024, "under-2k"),
+    (8 * 1024, "2k-8k"),
+    (32 * 1024, "8k-32k"),
+    (128 * 1024, "32k-128k"),
+)
+_MOST_ANCHORED = 1024 * 1024
+
+
+def is_eligible(method: bytes, path: bytes) -> bool:
+    """Whether the request generates, so that its exchange can be compared."""
+    return method == b"POST" and path in ELIGIBLE
+
+
+def is_replayable(method: bytes, path: bytes, plain: bytes | None) -> bool:
+    """Whether asking again is harmless, should the first asking have been lost; None = unreadable body."""
+    if method in _SAFE:
+        return True
+    return (
+        method == b"POST"
+        and path in _REPEATABLE
+        and plain is not None
+        and not any(word in plain for word in _ONCE)
+    )
+
+
+def is_sampled(rate: float, salt: bytes, key: bytes) -> bool:
+    """A share `rate` of all keys, the same ones wherever the salt is the same."""
+    if rate <= 0.0:
+        return False
+    if rate >= 1.0:
+        return True
+    return _point(salt, b"sample", key) < int(rate * 2**64)
+
+
+def tenant_of(salt: bytes, credential: bytes) -> str:
+    """Keyed hash of an API key, empty without one; the key itself goes nowhere."""
+    if not credential:
+        return ""
+    return blake2b(credential, digest_size=8, key=salt[:64], person=b"tenant").hexdigest()
+
+
+def percent_of(salt: bytes, key: bytes) -> int:
+    """Where a key falls in 0..99: what routes by weight stick to."""
+    return _point(salt, b"route", key) * 100 >> 64
+
+
+def stratum_of(body: bytes) -> str:
+    """Length of the request, whether it wants structure, whether it streams: `8k-32k/structured/stream`."""
+    size = len(body)
+    length = next((label for below, label in _LENGTHS if size < below), "over-128k")
+    shape = "structured" if scan.wants_structure(body) else "free"
+    return f"{length}/{shape}/{'stream' if scan.streams(body) else 'whole'}"
+
+
+def names_conversation(plain: bytes) -> bool:
+    """Whether the body may name its conversation and is worth reading for it."""
+    return any(word in plain for word in _EXPLICIT)
+
+
+def is_suspicious(path: bytes, plain: bytes) -> bool:
+    """Whether the request may be one that no other server can answer, and is worth reading to find out."""
+    return any(word in plain for word in _SUSPICIOUS[path])
+
+
+def read_json(plain: bytes) -> Any:
+    """The body's JSON value; None when it is none, or one that would cost too much memory."""
+    if plain.count(b"[") + plain.count(b"{") > scan.MOST_CONTAINERS:
+        return None
+    try:
+        return json.loads(plain)
+    except (ValueError, RecursionError):
+        return None
+
+
+def anchor_of(plain: bytes) -> bytes | None:
+    """What the turns of one conversation share: everything up to the first user message.
+
+    For routing only, where two conversations with the same beginning may share a tier. None when the
+    body is too large or has no messages.
+    """
+    body = read_json(plain) if len(plain) <= _MOST_ANCHORED else None
+    if not isinstance(body, dict):
+        return None
+    turns = body.get("messages", body.get("input"))
+    if not isinstance(turns, list):
+        return None
+    beginning = []
+    for turn in turns:
+        beginning.append(turn)
+        if isinstance(turn, dict) and turn.get("role") == "user":
+            break
+    return json.dumps([body.get("system"), body.get("instructions"), beginning], sort_keys=True).encode()
+
+
+def _point(salt: bytes, purpose: bytes, key: bytes) -> int:
+    """A uniform 64-bit number."""
+    return int.from_bytes(blake2b(key, digest_size=8, key=salt[:64], person=purpose).digest(), "big")

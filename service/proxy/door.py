@@ -1,0 +1,284 @@
+"""The door: which model a request is for, whether its exchange is kept, or why it goes no further."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import unquote
+
+import zstandard
+
+from evaluators.exchange import Endpoint, Request
+from service.fleet import Ladder, Tier
+from service.proxy import admission, scan
+from service.proxy.config import ProxyConfig
+from service.proxy.errors import Refusal
+from service.proxy.heads import ForwardPaths, Head
+from service.proxy.meters import Ledger
+from service.proxy.recorder import Subject
+from service.store.capture import capture_id
+from service.store.counters import Skipped
+from service.wire import (
+    NotARequest,
+    explicit_conversation,
+    has_remote_media,
+    is_stateful,
+    read_body,
+)
+from service.wire.content_encoding import Undecodable, decode
+
+_ENCODERS: Mapping[bytes, Callable[[bytes], bytes]] = {
+    b"": bytes,
+    b"identity": bytes,
+    b"gzip": gzip.compress,
+    b"deflate": zlib.compress,
+    b"zstd": zstandard.compress,
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Inbound:
+    """A complete request of a client. Not frozen, as `Head` is not."""
+
+    head: Head
+    body: bytes
+    keep_alive: bool
+    started: float
+    """Monotonic time at which its last byte was here."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Admission:
+    """A request that goes to a backend."""
+
+    inbound: Inbound
+    ladder: Ladder
+    found: scan.ModelName | None
+    plain: bytes | None
+    """The body without its content coding; None when it cannot be read."""
+    sticky: bytes
+    """What the choice of a tier sticks to."""
+    is_replayable: bool
+    subject: Subject | None
+    """None when the exchange is not kept."""
+
+    def body_for(self, tier: Tier) -> bytes:
+        """The body as the tier's backends want it: at most with another model name in the client's place."""
+        if self.found is None or self.plain is None or self.found.name == tier.model:
+            return self.inbound.body
+        body = scan.renamed(self.plain, self.found, tier.model)
+        for coding in self.inbound.head.content_encoding.split(b","):
+            body = _ENCODERS[coding.strip().removeprefix(b"x-")](body)
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAnswer:
+    """Answered from the configuration."""
+
+    status: HTTPStatus
+    content: bytes
+
+
+class Door:
+    """One per process: it numbers the captures."""
+
+    def __init__(self, config: ProxyConfig, *, instance: str, ledger: Ledger) -> None:
+        self._config = config
+        self._ladders = config.ladders
+        self._forwarded = ForwardPaths(config.forward_paths)
+        self._instance = instance
+        self._ledger = ledger
+        self._sequence = 0
+        only = next(iter(config.ladders)) if len(config.ladders) == 1 else None
+        self._default = config.default_model or only
+
+    def admit(self, inbound: Inbound, *, split: Callable[[str], bool]) -> Admission | OwnAnswer | Refusal:
+        """What becomes of a request; `split` tells whether a model's traffic is divided between tiers."""
+        head = inbound.head
+        path = head.path
+        if path not in self._forwarded:
+            return self._stopped(Skipped.NOT_GENERATION, _not_found(path))
+        if path.startswith(b"/v1/models") and head.method != b"OPTIONS":
+            answer = self._models(head)
+            if answer is not None:
+                return self._stopped(Skipped.NOT_GENERATION, answer)
+        plain = self._decoded(inbound)
+        eligible = admission.is_eligible(head.method, path)
+        found = None if not plain else _named_model(head, plain)
+        if isinstance(found, scan.Trouble):
+            return self._stopped(
+                Skipped.TIER_UNKNOWN if eligible else Skipped.NOT_GENERATION, _trouble(found)
+            )
+        ladder = self._ladder(head, found, plain)
+        if isinstance(ladder, Refusal):
+            return self._stopped(Skipped.TIER_UNKNOWN if eligible else Skipped.NOT_GENERATION, ladder)
+        model = ladder.model
+        self._ledger.seen(model)
+        self._sequence += 1
+        kept: Subject | Skipped = Skipped.NOT_GENERATION
+        if eligible:
+            stratum = admission.stratum_of(plain if plain is not None else inbound.body)
+            self._ledger.traffic(model, stratum)
+            kept = self._keep(inbound, plain, model, stratum)
+        if isinstance(kept, Skipped):
+            self._ledger.skipped(model, kept)
+        return Admission(
+            inbound=inbound,
+            ladder=ladder,
+            found=found,
+            plain=plain,
+            sticky=self._sticky(head, plain) if split(model) else b"",
+            is_replayable=admission.is_replayable(head.method, path, plain),
+            subject=kept if isinstance(kept, Subject) else None,
+        )
+
+    def _keep(self, inbound: Inbound, plain: bytes | None, model: str, stratum: str) -> Subject | Skipped:
+        """The subject of a capture, or why there is none. Whatever needs reading comes last."""
+        head, mirroring = inbound.head, self._config.mirroring
+        if head.opted_out or head.replay:
+            return Skipped.OPTED_OUT
+        if mirroring.sample <= 0.0:
+            return Skipped.NOT_SAMPLED
+        identity = capture_id(self._instance, self._sequence, model)
+        conversation = None if head.conversation is None else head.conversation.decode("utf-8", "replace")
+        request: Request | None = None
+        if conversation is None and plain is not None and admission.names_conversation(plain):
+            request = _read(head, plain)
+            conversation = None if request is None else explicit_conversation(request)
+        # By conversation where it is known, so that a conversation is kept whole or not at all.
+        key = identity if conversation is None else f"{model}\0{conversation}"
+        if not admission.is_sampled(mirroring.sample, mirroring.salt, key.encode("utf-8", "replace")):
+            return Skipped.NOT_SAMPLED
+        if len(inbound.body) > mirroring.max_body:
+            return Skipped.TOO_LARGE
+        if plain is None:
+            return Skipped.STATEFUL  # nobody here can tell what it leans on
+        if admission.is_suspicious(head.path, plain):
+            request = request or _read(head, plain)
+            if request is not None and is_stateful(request):
+                return Skipped.STATEFUL
+            if request is not None and has_remote_media(request):
+                return Skipped.REMOTE_MEDIA
+        return Subject(
+            id=identity,
+            model=model,
+            tenant=admission.tenant_of(mirroring.salt, head.credential),
+            conversation=conversation,
+            stratum=stratum,
+        )
+
+    def _sticky(self, head: Head, plain: bytes | None) -> bytes:
+        """What the tier sticks to: the conversation, explicit or by its beginning, within a tenant."""
+        if head.conversation is not None:
+            return head.credential + b"\0" + head.conversation
+        anchor = None if plain is None else admission.anchor_of(plain)
+        if anchor is None:
+            return b"%b-%d" % (self._instance.encode(), self._sequence)
+        return head.credential + b"\0" + anchor
+
+    def _stopped(self, reason: Skipped, answer: OwnAnswer | Refusal) -> OwnAnswer | Refusal:
+        """Requests that reach no model count under the empty name: clients must not make up counters."""
+        self._ledger.seen("")
+        self._ledger.skipped("", reason)
+        return answer
+
+    def _decoded(self, inbound: Inbound) -> bytes | None:
+        if not inbound.head.content_encoding:
+            return inbound.body
+        try:
+            return decode(
+                inbound.body, inbound.head.content_encoding.decode("latin-1"), limit=self._config.max_request
+            )
+        except Undecodable:
+            return None
+
+    def _ladder(self, head: Head, found: scan.ModelName | None, plain: bytes | None) -> Ladder | Refusal:
+        if found is not None:
+            ladder = self._ladders.get(found.name)
+            return _no_such_model(found.name, self._ladders) if ladder is None else ladder
+        if self._default is not None:
+            return self._ladders[self._default]
+        if plain is None:
+            return Refusal(
+                status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                code="content_encoding",
+                message="The body's Content-Encoding hides its `model`; send gzip, deflate, zstd or none.",
+            )
+        if head.method == b"POST":
+            return Refusal(
+                status=HTTPStatus.BAD_REQUEST,
+                code="model_required",
+                message=f"The request names no model. Served here: {', '.join(self._ladders)}.",
+                param="model",
+            )
+        # A health check, a version: any backend's answer is as good as another's.
+        return next(iter(self._ladders.values()))
+
+    def _models(self, head: Head) -> OwnAnswer | Refusal | None:
+        """The answer to /v1/models and below; None when the path only begins alike."""
+        name = unquote(head.path.removeprefix(b"/v1/models").decode("latin-1"))
+        if name and not name.startswith("/"):
+            return None
+        if head.method not in (b"GET", b"HEAD"):
+            return Refusal(
+                status=HTTPStatus.METHOD_NOT_ALLOWED,
+                code="method_not_allowed",
+                message="Models come from the configuration; they can be listed, not changed.",
+            )
+        if name in ("", "/"):
+            listed = [_model_entry(model) for model in self._ladders]
+            return OwnAnswer(HTTPStatus.OK, json.dumps({"object": "list", "data": listed}).encode())
+        if name[1:] not in self._ladders:
+            return _no_such_model(name[1:], self._ladders)
+        return OwnAnswer(HTTPStatus.OK, json.dumps(_model_entry(name[1:])).encode())
+
+
+def _named_model(head: Head, plain: bytes) -> scan.ModelName | scan.Trouble | None:
+    if head.content_type[:10].lower() == b"multipart/":
+        return scan.form_model(plain)
+    return scan.find_model(plain)
+
+
+def _read(head: Head, plain: bytes) -> Request | None:
+    """The request as the evaluators see it; None when it is not one, which is for its backend to say."""
+    body = admission.read_json(plain)
+    if not isinstance(body, dict):
+        return None
+    try:
+        return read_body(Endpoint(head.path.decode()), body)
+    except NotARequest:
+        return None
+
+
+def _model_entry(model: str) -> dict[str, object]:
+    return {"id": model, "object": "model", "created": 0, "owned_by": "tiergate"}
+
+
+def _no_such_model(name: str, known: Iterable[str]) -> Refusal:
+    return Refusal(
+        status=HTTPStatus.NOT_FOUND,
+        code="model_not_found",
+        message=f"The model `{name[:200]}` does not exist. Served here: {', '.join(known)}.",
+        param="model",
+    )
+
+
+def _not_found(path: bytes) -> Refusal:
+    return Refusal(
+        status=HTTPStatus.NOT_FOUND,
+        code="path_not_forwarded",
+        message=f"{path.decode('latin-1')[:200]} is not forwarded; `proxy.forward_paths` lists what is.",
+    )
+
+
+def _trouble(trouble: scan.Trouble) -> Refusal:
+    message = {
+        scan.Trouble.DUPLICATE: "The body names `model` more than once.",
+        scan.Trouble.TOO_COMPLEX: "The body is too deep or has too many parts to find its `model`.",
+    }[trouble]
+    return Refusal(status=HTTPStatus.BAD_REQUEST, code=trouble.value, message=message, param="model")

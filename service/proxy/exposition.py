@@ -1,0 +1,115 @@
+"""Snapshots of several processes as one Prometheus page. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from service.proxy.meters import SECONDS
+from service.store.counters import split_ledger_key
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PREFIX = "tiergate_proxy_"
+
+HELP = {
+    "requests": "Requests that went to a backend, by the status it gave and how the answer ended.",
+    "errors": "Answers of the proxy's own making, by x-tiergate-error code.",
+    "fallbacks": "Requests served by a lower rung because every backend of their tier was down.",
+    "ejections": "Times a backend was taken out of service by a process.",
+    "first_byte_seconds": "From a request's last byte to the backend's first.",
+    "answer_seconds": "From a request's last byte to the last of its whole answer.",
+    "loop_lag_seconds": "How late the event loop was with its clock.",
+    "relays": "Requests under way.",
+    "clients": "Open client connections.",
+    "capture_buffer_bytes": "Bytes of captures being recorded or waiting to be shipped.",
+    "backend_usable": "Processes that send requests to the backend.",
+    "backend_outstanding": "Requests under way to the backend.",
+    "backend_idle_connections": "Open connections to the backend without a request.",
+    "processes": "Processes that serve.",
+    "restarts": "Processes that ended unbidden and were started again.",
+    "ledger": "The mirror ledger: requests seen, skipped, sampled, shipped and dropped, by model and reason.",
+    "traffic": "Eligible requests by model and stratum.",
+}
+
+Series = tuple[str, tuple[tuple[str, str], ...]]
+
+
+class Totals:
+    """Sums over processes, those that are gone included where the sum may not fall."""
+
+    def __init__(self) -> None:
+        self._counters: defaultdict[Series, float] = defaultdict(float)
+        self._gauges: defaultdict[Series, float] = defaultdict(float)
+        self._histograms: dict[Series, tuple[list[int], float]] = {}
+
+    def add(self, meters: Mapping[str, Any], *, gauges: bool = True) -> None:
+        """Add a process's meters; without its gauges when it has ended."""
+        for name, value in meters["ledger"].items():
+            key = split_ledger_key(name)
+            if key.what.value == "traffic":
+                self._counters["traffic", (("model", key.model), ("stratum", key.detail))] += value
+            else:
+                labels = (("count", key.what.value), ("model", key.model), ("reason", key.detail))
+                self._counters["ledger", labels] += value
+        for name, labels, value in meters["counters"]:
+            self._counters[name, _labels(labels)] += value
+        for name, labels, value in meters["gauges"] if gauges else ():
+            self._gauges[name, _labels(labels)] += value
+        for name, labels, counts, total in meters["histograms"]:
+            before, sum_before = self._histograms.get((name, _labels(labels)), ([0] * len(counts), 0.0))
+            added = [one + other for one, other in zip(before, counts, strict=True)]
+            self._histograms[name, _labels(labels)] = (added, sum_before + total)
+
+    def set(self, name: str, value: float) -> None:
+        self._gauges[name, ()] = value
+
+    def set_counter(self, name: str, value: float) -> None:
+        self._counters[name, ()] = value
+
+    def text(self) -> str:
+        """The exposition format, version 0.0.4."""
+        lines: list[str] = []
+        _write(lines, self._counters.items(), "counter", "_total")
+        _write(lines, self._gauges.items(), "gauge", "")
+        last = ""
+        for (name, labels), (counts, total) in sorted(self._histograms.items()):
+            if name != last:
+                _describe(lines, name, "histogram", "")
+                last = name
+            reached = 0
+            for bound, count in zip((*SECONDS, None), counts, strict=True):
+                reached += count
+                limit = "+Inf" if bound is None else f"{bound:g}"
+                lines.append(f"{_PREFIX}{name}_bucket{_braces((*labels, ('le', limit)))} {reached}")
+            lines.append(f"{_PREFIX}{name}_sum{_braces(labels)} {total!r}")
+            lines.append(f"{_PREFIX}{name}_count{_braces(labels)} {reached}")
+        return "\n".join(lines) + "\n"
+
+
+def _write(lines: list[str], series: Iterable[tuple[Series, float]], kind: str, suffix: str) -> None:
+    last = ""
+    for (name, labels), value in sorted(series):
+        if name != last:
+            _describe(lines, name, kind, suffix)
+            last = name
+        lines.append(f"{_PREFIX}{name}{suffix}{_braces(labels)} {value:.17g}")
+
+
+def _describe(lines: list[str], name: str, kind: str, suffix: str) -> None:
+    lines.append(f"# HELP {_PREFIX}{name}{suffix} {HELP[name]}")
+    lines.append(f"# TYPE {_PREFIX}{name}{suffix} {kind}")
+
+
+def _braces(labels: tuple[tuple[str, str], ...]) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in labels) + "}"
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _labels(pairs: Iterable[Iterable[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in pairs)

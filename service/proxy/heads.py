@@ -1,0 +1,247 @@
+"""Request heads: what a received one means, whether it may pass, and how it is written for a backend. Pure.
+
+llhttp has already refused both or duplicate lengths, obs-fold, bare LF and bad tokens when a head arrives
+here; `judge` refuses what it leaves to us.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import unquote_to_bytes
+
+from service.proxy.errors import Refusal, malformed, not_implemented
+
+Headers = list[tuple[bytes, bytes]]
+
+METHODS = frozenset({b"GET", b"HEAD", b"POST", b"PUT", b"PATCH", b"DELETE", b"OPTIONS"})
+"""llhttp also knows CONNECT, TRACE, WebDAV, RTSP and ICE."""
+
+HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+_OURS = frozenset({b"host", b"content-length"})
+"""Written by us, whatever `Connection` lists."""
+_DROPPED = HOP_BY_HOP | {b"expect"}
+_WATCHED = frozenset(
+    {
+        b"host",
+        b"connection",
+        b"content-length",
+        b"transfer-encoding",
+        b"expect",
+        b"content-type",
+        b"content-encoding",
+        b"authorization",
+        b"x-api-key",
+        b"x-request-id",
+        b"x-tiergate-shadow",
+        b"x-tiergate-replay",
+    }
+)
+_PLAIN_CONNECTION = frozenset({b"close", b"keep-alive", b""})
+_HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+;=%:\[\]-]*")
+_ABSOLUTE = re.compile(rb"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
+_DOTS = (b".", b"..")
+
+
+@dataclass(slots=True, kw_only=True)
+class Head:
+    """A request head that may pass. Not frozen: a frozen one costs thrice as much, per request."""
+
+    method: bytes
+    target: bytes
+    """Origin form: path and query, as received."""
+    path: bytes
+    http10: bool
+    headers: Headers
+    names: Sequence[bytes]
+    """Header names in lower case, in order."""
+    dropped: frozenset[bytes]
+    """Names that end here: hop by hop, or listed by `Connection`."""
+    content_length: int | None
+    chunked: bool
+    expects_continue: bool
+    content_type: bytes
+    content_encoding: bytes
+    credential: bytes
+    """`Authorization` or `x-api-key`; for the tenant's keyed hash only."""
+    request_id: bytes | None
+    opted_out: bool
+    replay: bool
+    conversation: bytes | None
+
+
+def judge(
+    *,
+    method: bytes,
+    target: bytes,
+    version: str,
+    headers: Headers,
+    conversation_header: bytes = b"x-conversation-id",
+) -> Head | Refusal:
+    """The head, or why it is refused."""
+    if version not in ("1.1", "1.0"):
+        return Refusal(
+            status=HTTPStatus.HTTP_VERSION_NOT_SUPPORTED,
+            code="http_version",
+            message=f"HTTP/{version} is not spoken here; use HTTP/1.1.",
+        )
+    if method not in METHODS:
+        return not_implemented(f"Method {method.decode('latin-1')} is not supported.")
+    seen: dict[bytes, list[bytes]] = {}
+    names = []
+    for name, value in headers:
+        low = name.lower()
+        names.append(low)
+        if low in _WATCHED or low == conversation_header:
+            if low in seen:
+                seen[low].append(value)
+            else:
+                seen[low] = [value]
+    http10 = version == "1.0"
+    hosts = seen.get(b"host", ())
+    if len(hosts) != 1 and (hosts or not http10):
+        return malformed("no Host header" if not hosts else "more than one Host header")
+    if hosts and _HOST.fullmatch(hosts[0].strip()) is None:
+        return malformed("invalid Host header")
+    chunked = False
+    if b"transfer-encoding" in seen:
+        if http10:
+            return malformed("Transfer-Encoding under HTTP/1.0")
+        codings = seen[b"transfer-encoding"]
+        if len(codings) != 1 or codings[0].strip().lower() != b"chunked":
+            return not_implemented("The only transfer coding supported is chunked.")
+        chunked = True
+    length: int | None = None
+    if b"content-length" in seen:
+        digits = seen[b"content-length"][0].strip()
+        if len(seen[b"content-length"]) != 1 or not digits.isdigit():
+            return malformed("invalid Content-Length")
+        length = int(digits)
+    expects_continue = False
+    if b"expect" in seen and not http10:
+        if [value.strip().lower() for value in seen[b"expect"]] != [b"100-continue"]:
+            return Refusal(
+                status=HTTPStatus.EXPECTATION_FAILED,
+                code="expectation",
+                message="The only expectation supported is 100-continue.",
+            )
+        expects_continue = True
+    dropped = _DROPPED
+    for value in seen.get(b"connection", ()):
+        if value.lower() not in _PLAIN_CONNECTION:
+            listed = {token.strip().lower() for token in value.split(b",")}
+            dropped = dropped | (listed - _OURS)
+    origin = _origin_form(method, target)
+    if origin is None:
+        return malformed("invalid request target")
+    credentials = seen.get(b"authorization") or seen.get(b"x-api-key")
+    request_id = seen[b"x-request-id"][0] if b"x-request-id" in seen else None
+    return Head(
+        method=method,
+        target=origin,
+        path=origin.partition(b"?")[0],
+        http10=http10,
+        headers=headers,
+        names=names,
+        dropped=dropped,
+        content_length=length,
+        chunked=chunked,
+        expects_continue=expects_continue,
+        content_type=_first(seen, b"content-type"),
+        content_encoding=b",".join(seen[b"content-encoding"]).strip().lower()
+        if b"content-encoding" in seen
+        else b"",
+        credential=credentials[0] if credentials else b"",
+        request_id=request_id,
+        opted_out=_first(seen, b"x-tiergate-shadow").strip().lower() == b"off",
+        replay=b"x-tiergate-replay" in seen,
+        conversation=_first(seen, conversation_header).strip() or None,
+    )
+
+
+def request_head(
+    head: Head, *, authority: bytes, api_key: bytes | None, length: int, request_id: bytes
+) -> bytes:
+    """The head as a backend gets it: as it would have come to it directly, so with the backend's own Host."""
+    lines = [b"%b %b HTTP/1.1" % (head.method, head.target)]
+    dropped = head.dropped
+    has_host = has_length = has_id = has_key = False
+    for (name, value), low in zip(head.headers, head.names, strict=True):
+        if low in dropped:
+            continue
+        if low == b"host":
+            value, has_host = authority, True
+        elif low == b"content-length":
+            value, has_length = b"%d" % length, True
+        elif low == b"x-request-id":
+            has_id = True
+        elif low == b"authorization" and api_key is not None:
+            if has_key:
+                continue
+            value, has_key = b"Bearer " + api_key, True
+        elif low == b"x-api-key" and api_key is not None:
+            continue
+        lines.append(b"%b: %b" % (name, value))
+    if not has_host:
+        lines.insert(1, b"host: " + authority)
+    if not has_length and (head.chunked or length):
+        lines.append(b"content-length: %d" % length)
+    if not has_key and api_key is not None:
+        lines.append(b"authorization: Bearer " + api_key)
+    if not has_id:
+        lines.append(b"x-request-id: " + request_id)
+    lines.append(b"\r\n")
+    return b"\r\n".join(lines)
+
+
+class ForwardPaths:
+    """Which paths pass: exact ones, and everything below those with a trailing slash."""
+
+    __slots__ = ("_below", "_exact")
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._exact = frozenset(path.encode() for path in paths if not path.endswith("/"))
+        self._below = tuple(path.encode() for path in paths if path.endswith("/"))
+
+    def __contains__(self, path: bytes) -> bool:
+        """A path with dot segments never passes, however encoded: what it means is up to the backend."""
+        if path in self._exact:
+            return True
+        if not path.startswith(self._below):
+            return False
+        if b"/." not in path and b"%" not in path and b"\\" not in path and b";" not in path:
+            return True
+        meant = unquote_to_bytes(path).replace(b"\\", b"/")
+        return b"\0" not in meant and not any(
+            segment.partition(b";")[0] in _DOTS for segment in meant.split(b"/")
+        )
+
+
+def _origin_form(method: bytes, target: bytes) -> bytes | None:
+    if b"#" in target:
+        return None
+    if target.startswith(b"/"):
+        return target
+    if target == b"*" and method == b"OPTIONS":
+        return target
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is None or _HOST.fullmatch(absolute[1]) is None or not absolute[1]:
+        return None
+    rest = absolute[2]
+    return rest if rest.startswith(b"/") else b"/" + rest
+
+
+def _first(seen: dict[bytes, list[bytes]], name: bytes) -> bytes:
+    return seen[name][0] if name in seen else b""

@@ -1,0 +1,248 @@
+"""One proxy process: everything its connections share, and what becomes of an exchange when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any, Protocol
+
+from service.fleet import Route, Tier
+from service.proxy import admission
+from service.proxy.config import ProxyConfig
+from service.proxy.door import Admission, Door
+from service.proxy.downstream import ClientConnection
+from service.proxy.errors import Refusal
+from service.proxy.meters import Meters
+from service.proxy.pool import Server, Servers
+from service.proxy.recorder import Budget, Recording
+from service.proxy.relay import Passage, Relay
+from service.proxy.routing import RouteBook
+from service.proxy.shipper import Shipper, Store
+from service.store.capture import Capture, Ending, Keyring
+from service.store.counters import Dropped, Skipped
+from service.store.shipping import StoreDown, StoreFull
+
+LEDGER_SECONDS = 1.0
+"""Between two writes of the ledger."""
+SHIP_AT_END_SECONDS = 5.0
+"""What is left in the buffer gets so long when the process ends."""
+
+_log = logging.getLogger(__name__)
+
+
+class RouteStore(Store, Protocol):
+    """What a process asks of `service.store.shipping.CaptureStore`."""
+
+    async def follow_routes(self, on_route: Callable[[Route], None]) -> None: ...
+
+
+class DataPlane:
+    """Made once per process; `run` does what needs doing beside the connections."""
+
+    def __init__(self, config: ProxyConfig, store: RouteStore, *, instance: str) -> None:
+        self.config = config
+        self.instance = instance
+        self.meters = Meters()
+        self.budget = Budget(config.mirroring.buffer_bytes)
+        self.routes = RouteBook(config.ladders, config.state_dir)
+        self.servers = Servers(config.ladders)
+        self.door = Door(config, instance=instance, ledger=self.meters.ledger)
+        self.conversation_header = config.mirroring.conversation_header.lower().encode()
+        self.clients: set[ClientConnection] = set()
+        self.relays: set[Relay] = set()
+        self.is_draining = False
+        self._store = store
+        keyring = Keyring(current=config.capture_key_id, keys=config.capture_keys)
+        self.shipper = Shipper(store, keyring, config.mirroring, self.budget, self.meters.ledger)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._request_prefix = os.urandom(6).hex().encode()
+        self._request_count = 0
+
+    # -- what relays and client connections ask ----------------------------------------------------
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task that is kept until it ends, and whose failure is told."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def is_split(self, model: str) -> bool:
+        return model in self.routes.split
+
+    def wanted_tier(self, admitted: Admission) -> Tier:
+        """The tier that the route of this moment gives the request."""
+        model = admitted.ladder.model
+        if not admitted.sticky:
+            return self.routes.serving[model]
+        percent = admission.percent_of(self.config.mirroring.salt, admitted.sticky)
+        return self.routes.tier_at(model, percent)
+
+    def can_pick(self, admitted: Admission, tier: Tier, without: Collection[Server]) -> bool:
+        now = time.monotonic()
+        return self.servers.pick(admitted.ladder, tier, now=now, without=without) is not None
+
+    def server_failed(self, server: Server, *, surely: bool = False) -> None:
+        if server.failed(time.monotonic(), surely=surely):
+            self.meters.count("ejections", ("backend", server.url))
+            _log.warning("backend %s is ejected", server.url)
+
+    def server_answered(self, server: Server) -> None:
+        if server.failures and server.answered():
+            _log.warning("backend %s is back", server.url)
+
+    def make_request_id(self) -> bytes:
+        self._request_count += 1
+        return b"%b-%x" % (self._request_prefix, self._request_count)
+
+    def refused(self, refusal: Refusal) -> None:
+        self.meters.count("errors", ("code", refusal.code))
+
+    def relay_over(self, relay: Relay, passage: Passage) -> None:
+        """Count the exchange; hand its copy, if there is one, to the shipper."""
+        self.relays.discard(relay)
+        now = time.monotonic()
+        meters, inbound = self.meters, passage.admission.inbound
+        model, tier = ("model", passage.admission.ladder.model), ("tier", passage.tier.name)
+        status = "none" if passage.status is None else str(passage.status)
+        meters.count("requests", model, tier, ("status", status), ("ending", passage.ending.value))
+        if passage.first_byte is not None:
+            meters.histograms["first_byte_seconds", (model, tier)].observe(
+                passage.first_byte - inbound.started
+            )
+        if passage.ending is Ending.COMPLETE:
+            meters.histograms["answer_seconds", (model, tier)].observe(now - inbound.started)
+        if passage.recording is not None:
+            self._settle(passage, passage.recording, now - inbound.started)
+
+    def _settle(self, passage: Passage, recording: Recording, seconds: float) -> None:
+        ledger, subject = self.meters.ledger, recording.subject
+        if recording.is_too_large:
+            ledger.skipped(subject.model, Skipped.TOO_LARGE)
+            return
+        ledger.sampled(subject.model)
+        if recording.overran_budget:
+            ledger.dropped(subject.model, Dropped.BUFFER_FULL)
+            return
+        inbound = passage.admission.inbound
+        head = inbound.head
+        capture = Capture(
+            id=subject.id,
+            model=subject.model,
+            tier=passage.tier.name,
+            path=head.path.decode(),
+            request_type=head.content_type.decode("latin-1"),
+            request_encoding=head.content_encoding.decode("latin-1"),
+            request_body=inbound.body,
+            status=passage.status,
+            response_type=passage.answer_type.decode("latin-1"),
+            response_encoding=passage.answer_encoding.decode("latin-1"),
+            response_body=recording.answer(),
+            ending=passage.ending,
+            started_at=time.time() - seconds,
+            first_byte_seconds=None if passage.first_byte is None else passage.first_byte - inbound.started,
+            total_seconds=seconds,
+            tenant=subject.tenant,
+            conversation=subject.conversation,
+            stratum=subject.stratum,
+        )
+        self.shipper.offer(capture, recording.size)
+
+    # -- beside the connections --------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to ship, to write the ledger, to follow routes and to look at the clock."""
+        self._shipping = self.spawn(self.shipper.run())
+        self._beside = [
+            self.spawn(self._write_ledger_forever()),
+            self.spawn(self._store.follow_routes(self._follow)),
+            self.spawn(self._sweep_forever()),
+        ]
+
+    async def drain(self) -> None:
+        """Finish what is under way within `drain_seconds`, ship what is buffered, close the ledger."""
+        self.is_draining = True
+        until = time.monotonic() + self.config.drain_seconds
+        while self.clients and time.monotonic() < until:
+            for client in tuple(self.clients):
+                client.drain()
+            await asyncio.sleep(0.02)
+        for client in tuple(self.clients):
+            client.abort()
+        self.shipper.stop()
+        await self._shipping
+        await self.shipper.drain(SHIP_AT_END_SECONDS)
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
+        await self._write_ledger(closed=True)
+        for server in self.servers:
+            for connection in tuple(server.idle):
+                connection.drop()
+
+    def snapshot(self) -> dict[str, Any]:
+        """For the parent: meters, and whether each model has a backend."""
+        now = time.monotonic()
+        gauges = self.meters.gauges
+        gauges["relays", ()] = len(self.relays)
+        gauges["clients", ()] = len(self.clients)
+        gauges["capture_buffer_bytes", ()] = self.budget.used
+        for server in self.servers:
+            label = (("backend", server.url),)
+            gauges["backend_usable", label] = int(not server.is_ejected)
+            gauges["backend_outstanding", label] = server.outstanding
+            gauges["backend_idle_connections", label] = len(server.idle)
+        return {
+            "models": {
+                model: self.servers.is_up(ladder, self.routes.serving[model], now)
+                for model, ladder in self.config.ladders.items()
+            },
+            "routes": {route.model: dict(route.weights) for route in self.routes.all},
+            "meters": self.meters.snapshot(),
+        }
+
+    def _follow(self, route: Route) -> None:
+        if self.routes.follow(route):
+            _log.warning(
+                "route %d of %s: %s",
+                route.version,
+                route.model,
+                ", ".join(f"{tier} {weight} %" for tier, weight in route.weights.items()),
+            )
+
+    async def _sweep_forever(self) -> None:
+        limits = self.config.timeouts
+        shortest = min(limit for limit in (limits.first_byte, limits.idle, limits.total, 2.0) if limit)
+        tick = min(max(shortest / 4, 0.02), 0.5)
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(tick)
+            now = time.monotonic()
+            self.meters.histograms["loop_lag_seconds", ()].observe(max(0.0, now - before - tick))
+            for relay in tuple(self.relays):
+                relay.expire(now)
+            for client in tuple(self.clients):
+                client.expire(now)
+            for server in self.servers:
+                for connection in server.aged(now):
+                    connection.drop()
+
+    async def _write_ledger_forever(self) -> None:
+        while True:
+            await asyncio.sleep(LEDGER_SECONDS)
+            await self._write_ledger(closed=False)
+
+    async def _write_ledger(self, *, closed: bool) -> None:
+        counters: Mapping[str, int] = dict(self.meters.ledger.counters)
+        try:
+            await self._store.write_ledger(self.instance, counters, closed=closed)
+        except (StoreDown, StoreFull) as error:
+            _log.log(logging.ERROR if closed else logging.DEBUG, "the ledger was not written: %s", error)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and task.exception() is not None:
+            _log.error("a task of the proxy failed", exc_info=task.exception())

@@ -1,0 +1,270 @@
+"""The proxy as a whole: a small parent keeps N serving processes alive, adds up their counts, and stops them.
+
+The parent touches no traffic. It opens the listening sockets, one per process, and holds on to them, so
+that a process that died loses nobody who queued on its socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import pickle
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from io import BytesIO
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import uvloop
+
+import service
+from service.proxy.admin import Admin, Page, json_page, open_admin
+from service.proxy.config import ProxyConfig
+from service.proxy.exposition import CONTENT_TYPE, Totals
+from service.proxy.listening import CannotListen, cannot_listen, open_listeners
+from service.store.capture import Keyring
+
+MOST_FALSE_STARTS = 5
+"""Processes in a row that end before they serve: something is wrong that a restart does not cure."""
+AFTER_DRAIN_SECONDS = 8.0
+"""A process that has not ended so long after its time to drain is killed."""
+LONGEST_PAUSE = 5.0
+"""Seconds between two starts of the same process."""
+_SNAPSHOT_BYTES = 64 * 1024 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+def run(config: ProxyConfig) -> int:
+    """Serve until SIGTERM or SIGINT; 0 after an orderly stop, 1 after another, 2 when it cannot start."""
+    try:
+        Keyring(current=config.capture_key_id, keys=config.capture_keys)
+        config.state_dir.mkdir(parents=True, exist_ok=True)
+        listeners = open_listeners(config.listen_host, config.listen_port, config.processes)
+    except (ValueError, OSError) as error:
+        print(f"tiergate proxy: {error}", file=sys.stderr)
+        return 2
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(Parent(config, listeners).supervise())
+    except CannotListen as error:
+        print(f"tiergate proxy: {error}", file=sys.stderr)
+        return 2
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
+@dataclass(slots=True)
+class Slot:
+    """The place of one serving process; who fills it may change."""
+
+    listener: socket.socket
+    process: asyncio.subprocess.Process | None = None
+    snapshot: dict[str, Any] = field(default_factory=dict)
+    """What the process told last; empty until it serves."""
+    false_starts: int = 0
+
+
+class Parent:
+    """`supervise` once."""
+
+    def __init__(self, config: ProxyConfig, listeners: list[socket.socket]) -> None:
+        self._config = config
+        self._slots = [Slot(listener) for listener in listeners]
+        self._stop = asyncio.Event()
+        self._is_orderly = True
+        self._restarts = 0
+        self._retired = Totals()
+        """Counts of processes that have ended: counters never fall."""
+
+    async def supervise(self) -> int:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._told_to_stop)
+        config = self._config
+        admin = Admin({"/healthz": self._health, "/readyz": self._readiness, "/metrics": self._metrics})
+        try:
+            page_server = await open_admin(admin, config.admin_host, config.admin_port)
+        except OSError as error:
+            raise cannot_listen(config.admin_host, config.admin_port, error) from error
+        self._announce(page_server)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for slot in self._slots:
+                    group.create_task(self._keep_filled(slot))
+                await self._stop.wait()
+                for slot in self._slots:
+                    slot.listener.close()
+                    self._signal(slot, signal.SIGTERM)
+        finally:
+            page_server.close()
+        return 0 if self._is_orderly else 1
+
+    def _announce(self, page_server: asyncio.Server) -> None:
+        host, port = self._slots[0].listener.getsockname()[:2]
+        admin_host, admin_port = page_server.sockets[0].getsockname()[:2]
+        print(
+            f"tiergate proxy: serving {', '.join(self._config.ladders)} on http://{_bracketed(host)}:{port}, "
+            f"admin on http://{_bracketed(admin_host)}:{admin_port}, {len(self._slots)} process(es)",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    def _told_to_stop(self) -> None:
+        if self._stop.is_set():  # told twice: somebody is in a hurry
+            for slot in self._slots:
+                self._signal(slot, signal.SIGKILL)
+        self._stop.set()
+
+    # -- processes ---------------------------------------------------------------------------------
+
+    async def _keep_filled(self, slot: Slot) -> None:
+        pause = 0.1
+        while not self._stop.is_set():
+            started = time.monotonic()
+            process, control = await self._start(slot)
+            listening = asyncio.get_running_loop().create_task(self._listen(slot, control))
+            if self._stop.is_set():
+                self._signal(slot, signal.SIGTERM)
+            code = await self._wait(process)
+            await listening
+            served = bool(slot.snapshot)
+            self._retire(slot)
+            if self._stop.is_set():
+                self._is_orderly = self._is_orderly and code == 0
+                return
+            _log.error("process %d of the proxy ended with %d, starting another", process.pid, code)
+            self._restarts += 1
+            slot.false_starts = 0 if served else slot.false_starts + 1
+            if slot.false_starts >= MOST_FALSE_STARTS:
+                _log.error("%d processes in a row ended before they served: giving up", slot.false_starts)
+                self._is_orderly = False
+                self._stop.set()
+                return
+            pause = 0.1 if time.monotonic() - started > 30.0 else min(pause * 2, LONGEST_PAUSE)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._stop.wait()
+
+    async def _start(self, slot: Slot) -> tuple[asyncio.subprocess.Process, socket.socket]:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            slot.process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",  # a directory called `service` where we happen to be must not be imported
+                "-m",
+                "service.proxy.child",
+                str(theirs.fileno()),
+                str(slot.listener.fileno()),
+                pass_fds=(theirs.fileno(), slot.listener.fileno()),
+                stdin=asyncio.subprocess.DEVNULL,
+                env={**os.environ, "PYTHONPATH": _search_path()},
+            )
+        ours.setblocking(False)
+        return slot.process, ours
+
+    async def _listen(self, slot: Slot, control: socket.socket) -> None:
+        """Tell the process its configuration, then take its snapshots until it ends."""
+        reader, writer = await asyncio.open_connection(sock=control, limit=_SNAPSHOT_BYTES)
+        try:
+            writer.write(pickled(self._config))
+            while line := await reader.readline():
+                slot.snapshot = json.loads(line)
+        except (OSError, ValueError) as error:
+            _log.warning("lost the counts of a process: %s", error)
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _wait(self, process: asyncio.subprocess.Process) -> int:
+        """The exit code; a process that outstays its time to drain is killed."""
+        waiting = asyncio.get_running_loop().create_task(process.wait())
+        stopping = asyncio.get_running_loop().create_task(self._stop.wait())
+        await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not waiting.done():
+            await asyncio.wait({waiting}, timeout=self._config.drain_seconds + AFTER_DRAIN_SECONDS)
+        if not waiting.done():
+            _log.error("process %d did not stop in time and is killed", process.pid)
+            process.kill()
+        return await waiting
+
+    def _retire(self, slot: Slot) -> None:
+        if slot.snapshot:
+            self._retired.add(slot.snapshot["meters"], gauges=False)
+        slot.snapshot = {}
+        slot.process = None
+
+    def _signal(self, slot: Slot, number: signal.Signals) -> None:
+        if slot.process is not None and slot.process.returncode is None:
+            with suppress(ProcessLookupError):
+                slot.process.send_signal(number)
+
+    # -- pages -------------------------------------------------------------------------------------
+
+    def _serving(self) -> list[dict[str, Any]]:
+        return [slot.snapshot for slot in self._slots if slot.snapshot]
+
+    def _health(self) -> Page:
+        alive = len(self._serving())
+        status = HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE
+        return json_page(status, {"processes": alive, "wanted": len(self._slots)})
+
+    def _readiness(self) -> Page:
+        """Ready when a process serves and every model has a backend."""
+        snapshots = self._serving()
+        models = {
+            model: any(snapshot["models"][model] for snapshot in snapshots) for model in self._config.ladders
+        }
+        is_ready = bool(snapshots) and all(models.values()) and not self._stop.is_set()
+        status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
+        routes = snapshots[0]["routes"] if snapshots else {}
+        return json_page(
+            status,
+            {"ready": is_ready, "draining": self._stop.is_set(), "models": models, "routes": routes},
+        )
+
+    def _metrics(self) -> Page:
+        totals = deepcopy(self._retired)
+        for snapshot in self._serving():
+            totals.add(snapshot["meters"])
+        totals.set("processes", len(self._serving()))
+        totals.set_counter("restarts", self._restarts)
+        return HTTPStatus.OK, CONTENT_TYPE, totals.text().encode()
+
+
+def pickled(config: ProxyConfig) -> bytes:
+    """The configuration for `service.proxy.child.receive_config`, after its length in eight bytes."""
+    buffer = BytesIO()
+    _Pickler(buffer).dump(config)
+    return len(buffer.getvalue()).to_bytes(8, "big") + buffer.getvalue()
+
+
+class _Pickler(pickle.Pickler):
+    """Also takes read-only mappings, which frozen values like to hold."""
+
+    def reducer_override(self, value: object) -> Any:
+        if isinstance(value, MappingProxyType):
+            return dict, (dict(value),)
+        return NotImplemented
+
+
+def _search_path() -> str:
+    """Where the child finds the same code as we did, then whatever the environment says."""
+    ours = str(Path(service.__file__).resolve().parents[1])
+    return os.pathsep.join(part for part in (ours, os.environ.get("PYTHONPATH", "")) if part)
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

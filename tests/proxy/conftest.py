@@ -1,0 +1,76 @@
+"""Backends and proxies for a test, stopped after it. The event loop is uvloop's, as in production."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from service.fleet import Ladder
+from service.proxy.config import Mirroring, ProxyConfig
+from service.proxy.downstream import ClientConnection
+from service.proxy.plane import DataPlane
+from tests.proxy.scripted import Script, ScriptedBackend, answer_ok
+from tests.proxy.standing import KEYRING, MemoryStore, Proxy, StartBackend, StartProxy
+
+
+def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.fixture
+async def start_backend() -> AsyncIterator[StartBackend]:
+    async with contextlib.AsyncExitStack() as stack:
+        started: list[ScriptedBackend] = []
+
+        async def start(script: Script = answer_ok, port: int = 0) -> ScriptedBackend:
+            backend = ScriptedBackend(script)
+            await backend.start(port)
+            stack.push_async_callback(backend.stop)
+            started.append(backend)
+            return backend
+
+        yield start
+    for backend in started:
+        assert not backend.failures, backend.failures
+
+
+@pytest.fixture
+async def start_proxy(tmp_path: Path) -> AsyncIterator[StartProxy]:
+    defects: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: defects.append(context))
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def start(*ladders: Ladder, store: MemoryStore | None = None, **changes: object) -> Proxy:
+            defaults = ProxyConfig(
+                ladders={each.model: each for each in ladders},
+                capture_keys=KEYRING.keys,
+                mirroring=Mirroring(sample=1.0, salt=b"salt"),
+                probe_seconds=None,
+                drain_seconds=0.2,
+                state_dir=tmp_path / "state",
+            )
+            config = replace(defaults, **changes)  # type: ignore[arg-type]
+            kept = store or MemoryStore()
+            plane = DataPlane(config, kept, instance="test")
+            plane.start()
+            server = await asyncio.get_running_loop().create_server(
+                lambda: ClientConnection(plane), "127.0.0.1", 0
+            )
+
+            async def stop() -> None:
+                server.close()
+                await plane.drain()
+                await server.wait_closed()
+
+            stack.push_async_callback(stop)
+            return Proxy(plane, kept, server.sockets[0].getsockname()[1])
+
+        yield start
+    await asyncio.sleep(0)  # what was aborted last closes now
+    assert not defects, defects

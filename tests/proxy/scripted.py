@@ -1,0 +1,133 @@
+"""A raw-socket backend that does what a script says."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
+
+
+@dataclass
+class Received:
+    """A request as it reached the backend."""
+
+    line: bytes
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+    def header(self, name: bytes) -> list[bytes]:
+        return [value for key, value in self.headers if key.lower() == name.lower()]
+
+    @property
+    def names(self) -> list[bytes]:
+        return [name for name, _ in self.headers]
+
+
+class Peer:
+    """The backend's side of a connection from the proxy."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def send(self, *parts: bytes, pause: float = 0.0) -> None:
+        """Each part in a segment of its own."""
+        for part in parts:
+            self.writer.write(part)
+            await self.writer.drain()
+            if pause:
+                await asyncio.sleep(pause)
+
+    def close(self) -> None:
+        self.writer.close()
+
+    def reset(self) -> None:
+        """RST instead of FIN."""
+        opened = self.writer.get_extra_info("socket")
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
+    async def gone(self, seconds: float = 5.0) -> bool:
+        """Whether the proxy ends the connection within the time."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.reader.read(65536) == b""
+        except ConnectionError:
+            return True
+        except TimeoutError:
+            return False
+
+
+Script = Callable[[Received, Peer], Awaitable[None]]
+
+
+async def answer_ok(received: Received, peer: Peer) -> None:
+    await peer.send(OK)
+
+
+class ScriptedBackend:
+    """Answers each request by its script; remembers requests and counts connections."""
+
+    def __init__(self, script: Script = answer_ok) -> None:
+        self.script = script
+        self.requests: list[Received] = []
+        self.connections = 0
+        self.failures: list[BaseException] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+        self.port = 0
+
+    async def start(self, port: int = 0) -> None:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def stop(self) -> None:
+        self._server.close()
+        for writer in tuple(self._writers):
+            writer.transport.abort()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def last(self) -> Received:
+        return self.requests[-1]
+
+    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        self._writers.add(writer)
+        self.connections += 1
+        try:
+            await self._converse(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        except AssertionError as error:
+            self.failures.append(error)
+        finally:
+            self._tasks.discard(task)
+            self._writers.discard(writer)
+            writer.close()
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = Peer(reader, writer)
+        while not writer.is_closing():
+            head = await reader.readuntil(b"\r\n\r\n")
+            lines = head[:-4].split(b"\r\n")
+            headers = [
+                (name, value.strip()) for name, _, value in (line.partition(b":") for line in lines[1:])
+            ]
+            length = [int(value) for name, value in headers if name.lower() == b"content-length"]
+            body = await reader.readexactly(length[0]) if length else b""
+            self.requests.append(Received(lines[0], headers, body))
+            await self.script(self.requests[-1], peer)
