@@ -4,8 +4,8 @@ Against H0 `theta >= m`, a bet k on a unit with mean difference D multiplies the
 
     1 + k (m - D) / (1 - m)
 
-which has mean at most 1 under H0 (Waudby-Smith & Ramdas 2023, betting; Ville's inequality makes the capital
-valid at every stopping time). The e-value is the capital averaged over the grid of bets. For single pairs, D
+which has mean at most 1 under H0 (Waudby-Smith & Ramdas 2024, JRSS-B 86:1; Ville's inequality makes the
+capital valid at every stopping time). The e-value is the capital averaged over the grid of bets. For single pairs, D
 is +1 (harm), -1 (benefit) or 0, and the product depends only on the counts; for conversations D is the mean
 of their pairs, and only the histogram of these means matters. Everything is in natural logarithms, up to 1e7
 units.
@@ -17,6 +17,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,15 +96,21 @@ def log_factors(values: NDArray[np.float64], m: float, grid: Grid) -> NDArray[np
     """What one unit of each value does to the log capital of each bet (bets x values)."""
     if not -1 < m < 1:
         raise ValueError(f"the bound on theta must be in (-1, 1), got {m}")
-    factors: NDArray[np.float64] = np.log1p(np.multiply.outer(np.array(grid.bets), (m - values) / (1 - m)))
+    bets, _ = _arrays(grid)
+    factors: NDArray[np.float64] = np.log1p(np.multiply.outer(bets, (m - values) / (1 - m)))
     return factors
 
 
 def log_mixture(log_capitals: NDArray[np.float64], grid: Grid) -> float:
     """Log of the weighted mean of capitals, without leaving log space."""
-    terms = np.log(grid.weights) + log_capitals
-    top = terms.max()
-    return float(top + np.log(np.exp(terms - top).sum()))
+    _, log_weights = _arrays(grid)
+    return float(np.logaddexp.reduce(log_weights + log_capitals))
+
+
+@cache
+def _arrays(grid: Grid) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Bets and logarithms of the weights."""
+    return np.array(grid.bets), np.log(grid.weights)
 
 
 def log_e_noninferiority(differences: Differences, m: float, grid: Grid = G10) -> float:
