@@ -5,9 +5,9 @@ Against H0 `theta >= m`, a bet k on a unit with mean difference D multiplies the
     1 + k (m - D) / (1 - m)
 
 which has mean at most 1 under H0 (Waudby-Smith & Ramdas 2024, JRSS-B 86:1; Ville's inequality makes the
-capital valid at every stopping time). The e-value is the capital averaged over the grid of bets. For single pairs, D
-is +1 (harm), -1 (benefit) or 0, and the product depends only on the counts; for conversations D is the mean
-of their pairs, and only the histogram of these means matters. Everything is in natural logarithms, up to 1e7
+capital valid at every stopping time). The e-value is the capital averaged over the grid of bets. For single
+pairs, D is +1 (harm), -1 (benefit) or 0, and the product depends only on the counts; for conversations D is
+the mean of their pairs, and only the histogram of these means matters. All in natural logarithms, up to 1e7
 units.
 """
 
