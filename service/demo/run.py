@@ -1,0 +1,185 @@
+"""One run of the demo, from models to verdicts, in a directory of its own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from service.client.connection import TiergateClient
+from service.demo.configuration import configuration, write_configuration
+from service.demo.driver import Driver
+from service.demo.llama_server import command
+from service.demo.models import ModelFile, cache_dir, prepare
+from service.demo.plan import CLIENT_MODEL, DemoPlan
+from service.demo.prompt import Prompt
+from service.demo.report import Timings, report, write_report
+from service.demo.screen import print_addresses, print_verdicts, progress
+from service.demo.tiers import Scheme
+from service.demo.walk import Walked, walk
+from service.demo.workload import workload
+from service.launch import (
+    Part,
+    PortUnusable,
+    Running,
+    StateDirInUse,
+    StopSignals,
+    everything,
+    free_port,
+    http_ok,
+    owning,
+)
+from service.launch.ports import check_free
+from service.settings import load
+from service.settings.units import Listen
+
+DEFAULT_PORTS = {"proxy": 8080, "api": 8081, "admin": 8082}
+STATE = "state"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the command line asked for."""
+
+    plan: DemoPlan
+    seed: int
+    stay: bool
+    """Whether to keep everything running after the verdicts."""
+    report_to: Path | None
+
+
+def run(wanted: Wanted, environ: Mapping[str, str], told: StopSignals, console: Console) -> None:
+    """The whole demo; returns when told to stop, or after the verdicts when it is not to stay.
+
+    Raises `ModelUnavailable`, `WalkBroken`, or what `everything` and the client raise.
+    """
+    plan, say = wanted.plan, _sayer(console)
+    cache, began = cache_dir(environ), time.monotonic()
+    models = prepare([tier.weights for tier in plan.ladder], cache, say)
+    prepared = time.monotonic()
+    prompts = workload(plan.load, wanted.seed)
+    with _directory(cache / "demo") as directory:
+        ports = {tier.name: free_port() for tier in plan.ladder}
+        text = configuration(plan, models, ports, _listen(say))
+        settings = load(write_configuration(directory, text), _own(environ))
+        say(f"starting {len(plan.ladder)} llama.cpp servers, and Tiergate around them")
+        with everything(
+            settings,
+            _own(environ),
+            say=_quietly(say),
+            hurry=told.hurry,
+            extra_parts=_backends(plan, models, ports),
+        ) as running:
+            started = time.monotonic()
+            say(f"everything runs; sending at most {len(prompts)} requests to {running.proxy_url}")
+            with _client(running) as client:
+                walked = _walk(plan, prompts, running, client, console)
+            timings = Timings(
+                prepare=round(prepared - began, 1),
+                start=round(started - prepared, 1),
+                traffic=round(time.monotonic() - started, 1),
+            )
+            print_verdicts(console, walked)
+            if wanted.report_to is not None:
+                content = report(
+                    plan,
+                    walked,
+                    models=models,
+                    prompts=prompts,
+                    seed=wanted.seed,
+                    timings=timings,
+                    configuration=text,
+                )
+                say(f"wrote {write_report(wanted.report_to, content)}")
+            if wanted.stay:
+                print_addresses(console, running)
+                running.supervisor.wait()
+
+
+def _walk(
+    plan: DemoPlan, prompts: tuple[Prompt, ...], running: Running, client: TiergateClient, console: Console
+) -> Walked:
+    with (
+        Driver(prompts, proxy_url=running.proxy_url, model=CLIENT_MODEL, clients=plan.clients) as driver,
+        progress(console, plan) as show,
+    ):
+        return walk(plan, driver, client, show=show)
+
+
+def _client(running: Running) -> TiergateClient:
+    return TiergateClient(running.api_url, running.token_file.read_text(encoding="ascii").strip())
+
+
+def _backends(
+    plan: DemoPlan, models: Mapping[Scheme, ModelFile], ports: Mapping[str, int]
+) -> tuple[Part, ...]:
+    return tuple(
+        Part(
+            name=f"llama-{tier.name}",
+            command=command(models[tier.weights].path, port=ports[tier.name], name=CLIENT_MODEL, kv=tier.kv),
+            ready=http_ok(f"http://127.0.0.1:{ports[tier.name]}/health"),
+            advice="The demo needs about 500 MB of free memory per tier; --quick has the fewest.",
+        )
+        for tier in plan.ladder
+    )
+
+
+def _listen(say: Callable[[str], None]) -> dict[str, str]:
+    """The documented ports where they are free, others where they are not."""
+    chosen: dict[str, str] = {}
+    for name, port in DEFAULT_PORTS.items():
+        listen = Listen(host="127.0.0.1", port=port)
+        try:
+            check_free(listen, name, "")
+        except PortUnusable:
+            listen = Listen(host="127.0.0.1", port=free_port())
+            say(f"port {port} is in use; the {name} listens on {listen} instead")
+        chosen[name] = str(listen)
+    return chosen
+
+
+def _own(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment without TIERGATE_* settings: they are meant for another installation."""
+    return {name: value for name, value in environ.items() if not name.startswith("TIERGATE_")}
+
+
+@contextmanager
+def _directory(place: Path) -> Iterator[Path]:
+    """A fresh directory for one run: evidence starts anew. It goes at the end, unless the run failed."""
+    place.mkdir(parents=True, exist_ok=True)
+    _clear(place)
+    directory = Path(tempfile.mkdtemp(prefix="run-", dir=place))
+    try:
+        yield directory
+    except Exception:
+        # Its logs say what went wrong, so it stays; the next run clears it away.
+        raise
+    except BaseException:
+        shutil.rmtree(directory)
+        raise
+    shutil.rmtree(directory)
+
+
+def _clear(place: Path) -> None:
+    """Remove what runs that are over have left."""
+    for left in place.glob("run-*"):
+        with suppress(StateDirInUse, OSError), owning(left / STATE):
+            shutil.rmtree(left)
+
+
+def _sayer(console: Console) -> Callable[[str], None]:
+    def say(text: str) -> None:
+        console.print(f"{time.strftime('%H:%M:%S')}  {text}", highlight=False, markup=False, soft_wrap=True)
+
+    return say
+
+
+def _quietly(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Leaves out the parts that start and stop as they should."""
+    return lambda text: None if text.endswith(" is ready") or text.startswith("stopping ") else say(text)

@@ -1,0 +1,140 @@
+"""What a person sees while the demo runs, and at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from service.client.readings import VerdictReading
+from service.client.tables import DECISION_STYLE, plain, verdict_view
+from service.decision.finding import thresholds
+from service.decision.planning import zero_discordance_pairs
+from service.decision.policy import Criterion, Policy
+from service.demo.plan import CLIENT_MODEL, DemoPlan
+from service.demo.walk import Position, Walked
+from service.launch import Running
+
+TELL_EVERY = 15.0
+"""Seconds between two lines where no terminal can redraw them."""
+
+
+class Show(Protocol):
+    """Is told how far the walk has come."""
+
+    def __call__(self, position: Position) -> None: ...
+
+
+@contextmanager
+def progress(console: Console, plan: DemoPlan) -> Iterator[Show]:
+    """Redrawn in place on a terminal, otherwise a line now and then."""
+    if not console.is_terminal:
+        yield _lines(console, plan)
+        return
+    with Live(console=console, refresh_per_second=4, transient=True) as live:
+        yield lambda position: live.update(_drawn(position, plan))
+
+
+def _lines(console: Console, plan: DemoPlan) -> Show:
+    told = -TELL_EVERY
+
+    def show(position: Position) -> None:
+        nonlocal told
+        if position.seconds - told < TELL_EVERY:
+            return
+        told = position.seconds
+        tiers = "; ".join(
+            f"{reading.verdict.tier} {reading.verdict.decision} ({_counted(reading)})"
+            for reading in position.verdicts
+        )
+        console.print(
+            f"{position.seconds:5.0f} s  {position.answered} answered, {position.judged} judged; {tiers}",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )
+
+    return show
+
+
+def _drawn(position: Position, plan: DemoPlan) -> RenderableType:
+    bars = Table.grid(padding=(0, 1))
+    for name, done in (
+        ("answered by the proxy", position.answered),
+        ("replayed and judged", position.judged),
+    ):
+        bars.add_row(name, ProgressBar(total=plan.load.total, completed=done, width=40), str(done))
+    tiers = Table.grid(padding=(0, 1))
+    for reading in position.verdicts:
+        verdict = reading.verdict
+        tiers.add_row(
+            plain(verdict.tier, "bold"),
+            Text(verdict.decision.value, style=DECISION_STYLE[verdict.decision]),
+            plain(_counted(reading)),
+        )
+    footing = f"{position.seconds:.0f} s of at most {plan.traffic_seconds:.0f} s of traffic"
+    if position.ending:
+        footing = f"{position.ending}; finishing what is under way"
+    return Group(bars, tiers, Text(footing, style="dim"))
+
+
+def _counted(reading: VerdictReading) -> str:
+    return ", ".join(
+        f"{finding.criterion} {finding.n} pairs {finding.harm} harms {finding.benefit} benefits"
+        for finding in reading.verdict.findings
+    )
+
+
+def print_verdicts(console: Console, walked: Walked) -> None:
+    """A table per tier, the demo's policy beside production's, and where every request went."""
+    for reading in walked.last.verdicts:
+        console.print(Rule(style="dim"))
+        console.print(verdict_view(reading))
+    console.print(Rule(style="dim"))
+    console.print(production_note(walked.last.verdicts), soft_wrap=True)
+    counters = walked.ledger["counters"]
+    console.print(
+        f"ledger: {counters['seen']} seen, {counters['sampled']} sampled, {counters['processed']} judged, "
+        f"{'balanced' if walked.ledger['balanced'] else 'NOT balanced'}; "
+        f"traffic ended after {walked.last.seconds:.0f} s because {walked.last.ending}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def production_note(verdicts: Sequence[VerdictReading]) -> str:
+    """What the demo's wide margin hides, in numbers of pairs."""
+    names = [asked.criterion for asked in verdicts[0].criteria]
+    production = Policy(criteria=tuple(Criterion(evaluator=name) for name in names))
+    alpha = thresholds(production, tiers=1, attempt=1).alpha_accept
+    margin = production.criteria[0].margin
+    own = verdicts[0].criteria[0].margin
+    here, there = (zero_discordance_pairs(each, alpha) for each in (own, margin))
+    return (
+        f"With the demo's margin of {100 * own:g} percentage points, {here} pairs without any difference accept "
+        f"a criterion. Production's margin of {100 * margin:g} needs {there} per criterion, more with every "
+        "difference, and the gates that are `not asked` here."
+    )
+
+
+def print_addresses(console: Console, running: Running) -> None:
+    """Where everything is, and what to try."""
+    console.print(
+        f"\nStill running; Ctrl-C stops everything.\n"
+        f"  proxy      {running.proxy_url}/v1\n"
+        f"  API        {running.api_url}/api/v1\n"
+        f"  API docs   {running.api_url}/docs\n"
+        f"  dashboard  {running.api_url}/\n"
+        f"  token      {running.token_file}\n"
+        f"Try: tiergate ladder {CLIENT_MODEL} --url {running.api_url} --token-file {running.token_file}",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
