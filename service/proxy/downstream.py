@@ -308,6 +308,9 @@ class ClientConnection(asyncio.Protocol):
             else:
                 self._answer(turn)
         self._advancing = False
+        if self._half_closed and self._relay is None and not self._waiting:
+            self._transport.close()
+            return
         if self._relay is None and self._owes_continue and not self._waiting:
             self._owes_continue = False
             self._transport.write(_GO_ON)

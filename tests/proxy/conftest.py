@@ -63,14 +63,18 @@ async def start_proxy(tmp_path: Path) -> AsyncIterator[StartProxy]:
                 lambda: ClientConnection(plane), "127.0.0.1", 0
             )
 
+            standing = Proxy(plane, kept, server.sockets[0].getsockname()[1])
+
             async def stop() -> None:
                 server.close()
+                for client in standing.clients:
+                    client.abort()
                 await plane.drain()
                 await server.wait_closed()
 
             stack.push_async_callback(stop)
-            return Proxy(plane, kept, server.sockets[0].getsockname()[1])
+            return standing
 
         yield start
-    await asyncio.sleep(0)  # what was aborted last closes now
+    await asyncio.sleep(0.01)  # what was aborted last closes now
     assert not defects, defects

@@ -61,9 +61,11 @@ class Proxy:
         self.plane = plane
         self.store = store
         self.port = port
+        self.clients: list[RawClient] = []
 
     async def connect(self) -> RawClient:
-        return RawClient(*await asyncio.open_connection("127.0.0.1", self.port))
+        self.clients.append(RawClient(*await asyncio.open_connection("127.0.0.1", self.port)))
+        return self.clients[-1]
 
     async def ask(self, request: bytes, **how: bool) -> Answered:
         """One request on a connection of its own."""
@@ -86,7 +88,7 @@ class Proxy:
 async def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
     """Wait until it holds."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - conditions are of anything, not of events
             await asyncio.sleep(0.005)
 
 
