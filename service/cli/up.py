@@ -62,7 +62,7 @@ def welcome(running: Running) -> str:
         f"  proxy      {running.proxy_url}/v1        base URL for clients\n"
         f"  dashboard  {running.api_url}/\n"
         f"  API        {running.api_url}/api/v1      documentation: {running.api_url}/docs\n"
-        f"  metrics    {running.admin_url}/metrics, {running.api_url}/metrics\n"
+        f"  metrics    {' '.join(running.metrics_urls)}\n"
         f"  token      {running.token_file}\n"
         f"  logs       {running.log_dir}\n"
         "Ctrl-C stops everything in order; a second one does not wait.\n"

@@ -13,10 +13,16 @@ from pathlib import Path
 from service.launch.part import Part
 
 TETHER = Path(__file__).with_name("tether.py")
-LOG_KEPT = 64 * 1024
-"""Bytes of its log that are looked at."""
+LOG_LOOKED_AT = 64 * 1024
+"""Bytes of its log that are looked at, from either end."""
+LINE_SHOWN = 300
+"""Characters of a line of its log that are shown."""
 LOG_MOST = 16 * 1024 * 1024
 """Bytes of a log before it is moved aside, one generation kept."""
+GONE_SECONDS = 2.0
+"""Until a killed group is gone; a grandchild that nobody reaps stays a zombie, which is harmless."""
+HURRIED_SECONDS = 1.0
+"""Patience with a part that is told to stop when there is no time."""
 LOOK = 0.05
 """Seconds between two looks at a child that is stopping."""
 
@@ -57,17 +63,19 @@ class Child:
         return f"ended with exit status {status}"
 
     def log(self) -> str:
-        """What it has logged since its start, at most the last 64 KiB."""
+        """What it has logged since its start; of a long one the beginning and the end."""
         with self.log_path.open("rb") as log:
             end = log.seek(0, os.SEEK_END)
             # A log that was moved aside begins again at 0.
             begin = self._log_from if self._log_from <= end else 0
-            log.seek(max(begin, end - LOG_KEPT))
-            return log.read().decode("utf-8", "replace")
+            log.seek(begin)
+            text = log.read(LOG_LOOKED_AT)
+            log.seek(max(log.tell(), end - LOG_LOOKED_AT))
+            return (text + log.read(LOG_LOOKED_AT)).decode("utf-8", "replace")
 
     def last_lines(self, count: int = 12) -> str:
         """The end of its log, indented."""
-        return "".join(f"    {line}\n" for line in self.log().splitlines()[-count:])
+        return "".join(f"    {line[:LINE_SHOWN]}\n" for line in self.log().splitlines()[-count:])
 
     def move_long_log_aside(self) -> None:
         """Keep one older generation; the child appends, so its file can be cut under it."""
@@ -79,18 +87,28 @@ class Child:
         """SIGTERM, patience, then SIGKILL to what is left of its group; whether it stopped by itself."""
         if self._popen.poll() is None:
             self._popen.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + self.part.stop_seconds
-        while self._popen.poll() is None and time.monotonic() < deadline and not hurry():
+        told_at = time.monotonic()
+        while self._popen.poll() is None:
+            patience = HURRIED_SECONDS if hurry() else self.part.stop_seconds
+            if time.monotonic() - told_at > patience:
+                break
             time.sleep(LOOK)
         by_itself = self._popen.poll() is not None
         self.kill_group()
-        self._popen.wait()
         return by_itself
 
     def kill_group(self) -> None:
-        """SIGKILL whatever still runs in its group, its own children included."""
+        """SIGKILL whatever still runs in its group, its own children included, and wait until it is gone."""
+        deadline = time.monotonic() + GONE_SECONDS
+        while self._send(signal.SIGKILL) and time.monotonic() < deadline:
+            self._popen.poll()
+            time.sleep(LOOK)
+        self._popen.wait()
+
+    def _send(self, number: int) -> bool:
         try:
-            os.killpg(self.pid, signal.SIGKILL)
+            os.killpg(self.pid, number)
         except (ProcessLookupError, PermissionError):
-            # Nothing left; macOS answers PermissionError for a group of zombies.
-            return
+            # Nobody left; macOS answers PermissionError for a group of zombies.
+            return False
+        return True

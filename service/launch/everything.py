@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.launch.lock import owning
-from service.launch.part import Part, http_ok, logs
+from service.launch.part import Part, Ready, http_ok, logs
 from service.launch.ports import check_free, free_port
 from service.launch.supervisor import Supervisor
 from service.launch.valkey import announce, embedded_valkey, write_private
@@ -37,6 +37,8 @@ class Running:
     """Holds a bearer token with every scope, readable by this user alone."""
     log_dir: Path
     redis_url: str
+    metrics_urls: tuple[str, ...]
+    """Of every part, for Prometheus."""
 
 
 @contextmanager
@@ -74,7 +76,8 @@ def everything(
             parts.append(valkey.part())
             announced = announce(state_dir, valkey.url)
             stack.callback(announced.unlink, missing_ok=True)
-        parts += tiergate_parts(settings, admin_url=_url(admin), api_url=_url(api))
+        guard, worker = (Listen(host="127.0.0.1", port=free_port()) for _ in range(2))
+        parts += tiergate_parts(settings, proxy_admin=admin, api=api, guard=guard, worker=worker)
         supervisor = stack.enter_context(
             Supervisor(
                 parts,
@@ -93,11 +96,14 @@ def everything(
             token_file=token_file,
             log_dir=state_dir / "logs",
             redis_url=redis_url,
+            metrics_urls=tuple(f"{_url(each)}/metrics" for each in (admin, api, worker, guard)),
         )
 
 
-def tiergate_parts(settings: Settings, *, admin_url: str, api_url: str) -> list[Part]:
-    """The API, the Celery parts and the proxy, in the order in which they start.
+def tiergate_parts(
+    settings: Settings, *, proxy_admin: Listen, api: Listen, guard: Listen, worker: Listen
+) -> list[Part]:
+    """The API, the Celery parts and the proxy, in the order of their start; each has a health address.
 
     They stop in the opposite order: first nothing new comes in, then nothing new is scheduled, then what is
     under way is finished.
@@ -105,23 +111,25 @@ def tiergate_parts(settings: Settings, *, admin_url: str, api_url: str) -> list[
     tiergate = (sys.executable, "-m", "service.cli")
     celery = (sys.executable, "-m", "celery", "-A", "workers.app")
     # Gossip, mingling and heartbeats tell workers of each other; here they would only delay the start.
-    worker = ("worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat")
+    work = ("worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat")
     children = str(min(4, max(1, (os.cpu_count() or 1) // 2)))
     # A replay that is cut short is leased again when its lease runs out: patience need not outlast a timeout.
     patience = min(settings.shadow.timeout_seconds, 30.0)
     schedule = settings.state_dir / "beat-schedule"
     return [
-        Part(name="api", command=(*tiergate, "api"), ready=http_ok(f"{api_url}/readyz")),
+        Part(name="api", command=(*tiergate, "api"), ready=_ready(api)),
         Part(
             name="guard",
-            command=(*celery, *worker, "-Q", "guard", "-c", "1", "-n", "guard@%h"),
-            ready=logs("ready."),
+            command=(*celery, *work, "-Q", "guard", "-c", "1", "-n", "guard@%h"),
+            env={"TIERGATE_WORKER_LISTEN": str(guard)},
+            ready=_ready(guard),
             stop_seconds=patience,
         ),
         Part(
             name="worker",
-            command=(*celery, *worker, "-Q", "replay", "-c", children, "-n", "replay@%h"),
-            ready=logs("ready."),
+            command=(*celery, *work, "-Q", "replay", "-c", children, "-n", "replay@%h"),
+            env={"TIERGATE_WORKER_LISTEN": str(worker)},
+            ready=_ready(worker),
             stop_seconds=patience,
         ),
         # An empty pidfile means none: a stale one would keep beat from starting.
@@ -133,7 +141,7 @@ def tiergate_parts(settings: Settings, *, admin_url: str, api_url: str) -> list[
         Part(
             name="proxy",
             command=(*tiergate, "proxy"),
-            ready=http_ok(f"{admin_url}/readyz"),
+            ready=_ready(proxy_admin),
             stop_seconds=settings.proxy.drain_seconds + 10,
         ),
     ]
@@ -156,6 +164,10 @@ def _url(listen: Listen) -> str:
     # A server bound to every address is also on loopback.
     loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}
     return f"http://{Listen(host=loopback.get(listen.host, listen.host), port=listen.port)}"
+
+
+def _ready(listen: Listen) -> Ready:
+    return http_ok(f"{_url(listen)}/readyz")
 
 
 def _is_known(database: Database, path: Path, now: float) -> bool:

@@ -81,6 +81,8 @@ class Supervisor:
         self._children: list[_Kept] = []
         self._stopping = threading.Event()
         self._settled = threading.Event()
+        self._ended = threading.Event()
+        self._interrupted = False
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
 
@@ -114,12 +116,18 @@ class Supervisor:
 
     def wait(self) -> None:
         """Until the supervisor itself ends, which only an error of its own makes it do."""
-        self._thread.join()
+        # Not Thread.join: interrupted by an exception, it takes a thread that runs for one that ended.
+        self._ended.wait()
         if self._failure is not None:
             raise self._failure
 
     def _stop(self) -> None:
         self._stopping.set()
+        while not self._ended.is_set():
+            try:
+                self._ended.wait()
+            except KeyboardInterrupt:
+                self._interrupted = True
         self._thread.join()
 
     def _run(self) -> None:
@@ -140,6 +148,7 @@ class Supervisor:
             self._failure = error
         finally:
             self._settled.set()
+            self._ended.set()
 
     @contextlib.contextmanager
     def _watchdog(self) -> Iterator[Callable[[str], None]]:
@@ -223,8 +232,8 @@ class Supervisor:
             name = kept.child.part.name
             if kept.restart_at is None:
                 self._say(f"stopping {name}")
-                if not kept.child.stop(self._hurry):
-                    self._say(f"{name} did not stop within {kept.child.part.stop_seconds:g} s and was killed")
+                if not kept.child.stop(lambda: self._interrupted or self._hurry()):
+                    self._say(f"{name} did not stop by itself and was killed")
                 tell(f"-{kept.child.pid}")
 
 
