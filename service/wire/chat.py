@@ -44,7 +44,7 @@ def _message(item: Json) -> Message:
     content = read_content(fields.get("content"), "content of a message", between="\n")
     return Message(
         role=role,
-        text=content.text or content.refusal or "",
+        text=content.text or content.refusal or shapes.text(fields.get("refusal"), "refusal of a message"),
         tool_calls=read_calls(fields),
         media=content.media,
     )

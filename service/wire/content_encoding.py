@@ -43,13 +43,13 @@ def decode(body: bytes, content_encoding: str, *, complete: bool = True, limit: 
 
 
 def _inflate(body: bytes, name: str, complete: bool, limit: int) -> bytes:
-    problem = ""
+    problems: list[str] = []
     for window in _ZLIB_WINDOWS[name]:
         try:
             return _inflate_members(body, window, complete, limit)
         except zlib.error as error:
-            problem = str(error)
-    raise Undecodable(f"not {name}: {problem}")
+            problems.append(str(error))
+    raise Undecodable(f"not {name}: {problems[0]}")
 
 
 def _inflate_members(body: bytes, window: int, complete: bool, limit: int) -> bytes:

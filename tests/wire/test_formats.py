@@ -1,0 +1,74 @@
+"""What a request says its answer must be, in each engine's words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from evaluators.exchange import Format
+from service.wire.formats import Asked, read_format, read_formats
+from service.wire.shapes import WrongShape
+
+SCHEMA = {"type": "object"}
+BY_SCHEMA = Asked(format=Format.JSON_SCHEMA, schema=SCHEMA, constrained=True)
+ANY_JSON = Asked(format=Format.JSON_SCHEMA, schema=True, constrained=True)
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        ({}, Asked()),
+        ({"response_format": {"type": "text"}}, Asked()),
+        ({"response_format": None, "structured_outputs": None}, Asked()),
+        ({"response_format": {"type": "json_object"}}, Asked(format=Format.JSON_OBJECT, constrained=True)),
+        ({"response_format": {"type": "json_object", "schema": SCHEMA}}, BY_SCHEMA),
+        (
+            {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": SCHEMA}}},
+            BY_SCHEMA,
+        ),
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, ANY_JSON),
+        ({"response_format": {"type": "json_schema"}}, ANY_JSON),
+        ({"response_format": {"type": "json_schema", "schema": SCHEMA}}, BY_SCHEMA),
+        ({"response_format": {"type": "json_schema", "json_schema": SCHEMA}}, BY_SCHEMA),
+        ({"response_format": {"type": "structural_tag", "structures": []}}, Asked(constrained=True)),
+        ({"structured_outputs": {"json": SCHEMA}}, BY_SCHEMA),
+        ({"structured_outputs": {"json": '{"type": "object"}'}}, BY_SCHEMA),
+        ({"structured_outputs": {"json_object": True}}, Asked(format=Format.JSON_OBJECT, constrained=True)),
+        ({"structured_outputs": {"regex": "a+"}}, Asked(constrained=True)),
+        ({"structured_outputs": {"choice": ["a", "b"]}}, Asked(constrained=True)),
+        ({"guided_json": SCHEMA}, BY_SCHEMA),
+        ({"guided_regex": "a"}, Asked(constrained=True)),
+        ({"guided_choice": ["a"]}, Asked(constrained=True)),
+        ({"guided_grammar": "root ::= x"}, Asked(constrained=True)),
+        ({"grammar": "root ::= x"}, Asked(constrained=True)),
+        ({"json_schema": SCHEMA}, BY_SCHEMA),
+        ({"guided_json": SCHEMA, "response_format": {"type": "text"}}, BY_SCHEMA),
+        (
+            {"grammar": "x", "response_format": {"type": "json_object"}},
+            Asked(format=Format.JSON_OBJECT, constrained=True),
+        ),
+    ],
+)
+def test_every_engine_s_words_are_understood(body: dict[str, Any], asked: Asked) -> None:
+    assert read_formats(body) == asked
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"response_format": {"type": "yaml"}},
+        {"response_format": "json"},
+        {"response_format": {"type": 3}},
+        {"guided_json": "{not json"},
+        {"guided_json": 5},
+        {"structured_outputs": []},
+    ],
+)
+def test_what_no_engine_knows_is_refused(body: dict[str, Any]) -> None:
+    with pytest.raises(WrongShape):
+        read_formats(body)
+
+
+def test_a_boolean_schema_is_a_schema() -> None:
+    assert read_format({"type": "json_schema", "schema": False}).schema is False
