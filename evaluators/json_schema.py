@@ -9,6 +9,7 @@ answer that is too deep or too large for an honest schema is `TooMuch`.
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,8 +23,9 @@ from referencing.exceptions import CannotDetermineSpecification, NoSuchResource,
 from referencing.jsonschema import DRAFT202012, UnknownDialect, specification_with
 
 from evaluators.exchange import Json
-from evaluators.patterns import Inexpressible, NotAPattern, matcher
-from evaluators.strict_json import TooMuch, deeper_than
+from evaluators.json_formats import FORMATS
+from evaluators.patterns import Inexpressible, matcher
+from evaluators.strict_json import NotJson, TooMuch, deeper_than, parse
 
 MAX_SCHEMA_CHARS = 512 * 1024
 MAX_SCHEMA_DEPTH = 96
@@ -155,9 +157,11 @@ def _compiled(written: str, formats: bool) -> CompiledSchema | str:
         return str(error)
     except RecursionError:
         return "schema recurses without end"
-    judge = _metered(draft, meter)
-    checker = _formats(draft) if formats else None
-    return CompiledSchema(_validator=judge(schema, registry=REGISTRY, format_checker=checker), _meter=meter)
+    judge = _metered(draft, meter, formats)
+    return CompiledSchema(
+        _validator=judge(schema, registry=REGISTRY, format_checker=_FORMATS if formats else None),
+        _meter=meter,
+    )
 
 
 def _check_parts(schema: Json) -> None:
@@ -190,7 +194,7 @@ def _check_parts(schema: Json) -> None:
         raise UnsupportedSchema("unevaluatedProperties beside patternProperties")
 
 
-def _metered(draft: type[Validator], meter: _Meter) -> Callable[..., Any]:
+def _metered(draft: type[Validator], meter: _Meter, formats: bool) -> Callable[..., Any]:
     """The draft with our patterns and uniqueness, each keyword counted."""
     keywords: dict[str, Any] = {
         **draft.VALIDATORS,
@@ -201,6 +205,10 @@ def _metered(draft: type[Validator], meter: _Meter) -> Callable[..., Any]:
     }
     # gone from the drafts since 2019-09, yet still written by tools that make schemas
     keywords.setdefault("dependencies", jsonschema.Draft7Validator.VALIDATORS["dependencies"])
+    if formats and draft is jsonschema.Draft7Validator:
+        # asserted by draft 7 as formats are (section 8), annotations since
+        keywords["contentEncoding"] = _content
+        keywords["contentMediaType"] = _content
 
     def counted(keyword: Any) -> Any:
         def count_then_judge(validator: Any, value: Json, instance: Json, schema: Json) -> Any:
@@ -216,23 +224,18 @@ def _metered(draft: type[Validator], meter: _Meter) -> Callable[..., Any]:
     return extended
 
 
-def _formats(draft: type[Validator]) -> jsonschema.FormatChecker:
-    """The draft's formats; what makes a checker stumble (a lone surrogate, say) does not conform."""
+def _format_checker() -> jsonschema.FormatChecker:
+    """Our formats for every draft; a format is said of strings, and of nothing else."""
+
+    def of_strings(conforms: Callable[[str], bool]) -> Callable[[object], bool]:
+        return lambda value: not isinstance(value, str) or conforms(value)
+
     checker = jsonschema.FormatChecker(formats=())
-    for name, (conforms, errors) in draft.FORMAT_CHECKER.checkers.items():
-        raised = errors if isinstance(errors, tuple) else (errors,)
-        checker.checkers[name] = (conforms, (*raised, ValueError, OverflowError))
-    checker.checkers["regex"] = (_is_pattern, ())
+    checker.checkers = {name: (of_strings(conforms), ()) for name, conforms in FORMATS.items()}
     return checker
 
 
-def _is_pattern(value: object) -> bool:
-    try:
-        return not isinstance(value, str) or matcher(value) is not None
-    except NotAPattern:
-        return False
-    except Inexpressible:
-        return True  # look-around: a pattern, though not one we could match
+_FORMATS = _format_checker()
 
 
 def _pattern(validator: Any, pattern: str, instance: Json, schema: Json) -> Iterator[ValidationError]:
@@ -266,6 +269,26 @@ def _additional_properties(
             yield ValidationError(f"additional property {name[:80]!r} is not allowed")
         else:
             yield from validator.descend(value, additional, path=name)
+
+
+def _content(
+    validator: Any, _: Json, instance: Json, schema: Mapping[str, Json]
+) -> Iterator[ValidationError]:
+    """Base64 and JSON within a string, the two that can be told."""
+    if not isinstance(instance, str):
+        return
+    content: str | bytes = instance
+    if schema.get("contentEncoding") == "base64":
+        try:
+            content = b64decode(instance, validate=True)
+        except ValueError:  # binascii's, and that of a character beyond ASCII
+            yield ValidationError(f"{instance[:80]!r} is not base64")
+            return
+    if schema.get("contentMediaType") == "application/json":
+        try:
+            parse(content)
+        except NotJson as error:
+            yield ValidationError(f"{instance[:80]!r} does not hold JSON: {error}")
 
 
 def _unique_items(validator: Any, unique: bool, instance: Json, schema: Json) -> Iterator[ValidationError]:

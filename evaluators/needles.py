@@ -63,8 +63,8 @@ _STOPS = _words(
 )
 _EMPTY_KEYS = _words(
     """answer value result number example question problem thing one rest idea point reason case same other
-    first second third next last step note total sum output input text line page section chapter figure table http
-    https www id no nr name time date year it this that"""
+    first second third next last step note total sum output input text line page section chapter figure table
+    http https www id no nr name time date year it this that"""
 )
 _CHINESE_STOPS = re.compile(
     "[我你您他她它]|这|那|请|如果|因为|所以|但是|而且|或者|以及|认为|觉得|知道|什么|多少|不[是为]|就是|都是|也是|可能|应该"

@@ -52,8 +52,13 @@ _CATEGORIES = {
 }
 _QUANTIFIER = re.compile(r"\{\d+(?:,\d*)?\}")
 _PROPERTY = re.compile(r"\{(?:(?:General_Category|gc|Script|sc)=)?([A-Za-z_]+)\}")
+_ASSERTION = re.compile(r"\?(?:=|!|<=|<!|[ims]*-?[ims]*:)")
 _UNICODE = re.compile(r"u\{([0-9A-Fa-f]{1,6})\}|u([Dd][89ABab][0-9A-Fa-f]{2})\\u([Dd][C-Fc-f][0-9A-Fa-f]{2})")
 _HEX = re.compile(r"u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})")
+
+
+_MALFORMED = ("missing", "unexpected", "no argument", "bad repetition operator", "bad character class")
+"""How RE2 begins to complain of what no dialect allows; the rest (sizes, properties) is its own limit."""
 
 
 class Inexpressible(ValueError):
@@ -73,7 +78,9 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     try:
         compiled = re2.compile(to_re2(pattern).encode(), options)
     except re2.error as error:
-        raise Inexpressible(f"pattern {pattern[:80]!r}: {_told(error)}") from None
+        told = _told(error)
+        kind = NotAPattern if told.startswith(_MALFORMED) else Inexpressible
+        raise kind(f"pattern {pattern[:80]!r}: {told}") from None
     # A lone surrogate has no UTF-8; it counts as one character that no pattern can name.
     return lambda text: compiled.search(text.encode("utf-8", "replace")) is not None
 
@@ -143,7 +150,9 @@ class _Translation:
             return "(?:"
         named = re.compile(r"\?<[A-Za-z_$][\w$]*>").match(self._pattern, self._at)
         if named is None:
-            raise Inexpressible(f"pattern {self._pattern[:80]!r}: look-around and flags are not supported")
+            known = _ASSERTION.match(self._pattern, self._at)
+            kind = NotAPattern if known is None else Inexpressible
+            raise kind(f"pattern {self._pattern[:80]!r}: look-around and flags are not supported")
         self._at = named.end()
         return "(?:"
 
