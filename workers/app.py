@@ -6,7 +6,8 @@
 
 Messages carry ids and nothing else, as JSON. They are acknowledged late and taken one at a time; what a
 dead worker held comes back by its lease in SQL, not by the broker's visibility timeout. With
-TIERGATE_WORKER_LISTEN=HOST:PORT the main process of a worker serves `/metrics`, `/healthz` and `/readyz`.
+TIERGATE_WORKER_LISTEN=HOST:PORT the main process of a worker serves `/metrics`, `/healthz` and `/readyz`;
+TIERGATE_LEASE_SECONDS (120) says how long a dead worker's captures stay with it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from workers.sweeper import Sweeper
 from workers.units import Scoring
 
 LISTEN = "TIERGATE_WORKER_LISTEN"
+LEASE_SECONDS = "TIERGATE_LEASE_SECONDS"
 GUARD_QUEUE = "guard"
 SCHEDULE = {tasks.SWEEP: 30.0, tasks.COPY_LEDGER: 2.0, tasks.WATCH_ROUTES: 2.0, tasks.RETAIN: 3600.0}
 """Seconds between runs, by task of the guard."""
@@ -76,7 +78,7 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
         },
     )
     life = Life()
-    roots = _Roots(settings=settings, app=app, life=life)
+    roots = _Roots(settings=settings, app=app, life=life, lease_seconds=_lease_seconds(environ))
     bench, guard_room = PerProcess(roots.open_bench), PerProcess(roots.open_guard_room)
     tasks.register(app, bench=bench, guard_room=guard_room)
     follow(life, rooms=(bench, guard_room), bind=lambda: roots.bind(environ.get(LISTEN)))
@@ -90,6 +92,7 @@ class _Roots:
     settings: Settings
     app: Celery
     life: Life
+    lease_seconds: float
 
     def open_bench(self) -> Bench:
         settings, shadow = self.settings, self.settings.shadow
@@ -108,6 +111,7 @@ class _Roots:
                     seconds_per_answer=SECONDS_PER_ANSWER,
                 ),
                 on_serving=shadow.on_serving,
+                lease_seconds=self.lease_seconds,
             ),
             keyring=settings.keyring,
             db=open_database(settings.database_url),
@@ -136,6 +140,7 @@ class _Roots:
                 enqueue=lambda ids: self.app.send_task(REPLAY_TASK, args=[list(ids)]),
                 queued=self._queued,
                 batch=settings.proxy.mirroring.batch,
+                lease_seconds=self.lease_seconds,
             ),
             guard=Guard(
                 ladders=settings.ladders,
@@ -182,6 +187,17 @@ class _Roots:
         finally:
             captures.close()
         open_database(self.settings.database_url).close()
+
+
+def _lease_seconds(environ: Mapping[str, str]) -> float:
+    given = environ.get(LEASE_SECONDS, "120")
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 86_400:
+        raise SystemExit(f"{LEASE_SECONDS}={given}: expected a number of seconds, at most a day")
+    return seconds
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Builders for the worker's tests: exchanges as a proxy would ship them, and a bench as a worker child has it."""
+"""Builders for the worker's tests: exchanges as a proxy ships them, a bench as a worker child has it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from workers.units import Scoring
 
 MODEL = "m"
 QUEUE = "replay"
-KEYRING = Keyring(current="1", keys={"1": bytes(range(32))})
+KEYRING = Keyring(current="630dcd29", keys={"630dcd29": bytes(range(32))})
+"""The id is what `service.settings` makes of this key."""
 _sequence = itertools.count(1)
 
 SCHEMA = {
