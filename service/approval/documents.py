@@ -72,18 +72,18 @@ def documentation(app: FastAPI) -> list[Route]:
     style = (PAGES / "style.css").read_bytes()
     headers = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
 
-    def page(request: Request) -> Response:
+    def docs(request: Request) -> Response:
         document = app.openapi()
         text = template.render(about=document["info"], operations=list(operations(document)))
         return HTMLResponse(text, headers=headers)
 
-    def stylesheet(request: Request) -> Response:
+    def docs_style(request: Request) -> Response:
         return Response(style, media_type="text/css", headers=headers)
 
     def openapi(request: Request) -> Response:
         return Response(json.dumps(app.openapi(), allow_nan=False), media_type="application/json")
 
-    return [Route(path, endpoint) for path, endpoint in zip(PATHS, (page, stylesheet, openapi), strict=True)]
+    return [Route(path, endpoint) for path, endpoint in zip(PATHS, (docs, docs_style, openapi), strict=True)]
 
 
 def operations(document: Schema) -> Iterator[Operation]:

@@ -33,16 +33,16 @@ class Meters:
         self.registry.register(Standings(desk))
         self._answers = Counter(
             "tiergate_api_answers",
-            "Answers of the API by method, route and status.",
-            ("method", "route", "status"),
+            "Answers of the API by method, operation and status.",
+            ("method", "operation", "status"),
             registry=self.registry,
         )
 
     def count(self, scope: Scope, status: int) -> None:
-        """Count one answer under its route, so that names from clients cannot multiply the series."""
-        route = getattr(scope.get("route"), "path", "none")
+        """Count one answer under what was asked, so that names from clients cannot multiply the series."""
+        operation = getattr(scope.get("endpoint"), "__name__", "none")
         method = scope["method"] if scope["method"] in METHODS else "other"
-        self._answers.labels(method, route, str(status)).inc()
+        self._answers.labels(method, operation, str(status)).inc()
 
 
 ACCOUNTS = (

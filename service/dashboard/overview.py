@@ -40,15 +40,15 @@ def overview(look: Callable[[], Look]) -> list[Route]:
     style = (PAGES / "overview.css").read_bytes()
     headers = {"Content-Security-Policy": POLICY}
 
-    def page(request: Request) -> Response:
+    def overview_page(request: Request) -> Response:
         seen = look()
         text = template.render(at=seen.at, standings=seen.standings, ledger=seen.ledger)
         return HTMLResponse(text, headers=headers)
 
-    def stylesheet(request: Request) -> Response:
+    def overview_style(request: Request) -> Response:
         return Response(style, media_type="text/css", headers={**headers, "Cache-Control": "no-cache"})
 
-    return [Route("/", page), Route(STYLE_PATH, stylesheet)]
+    return [Route("/", overview_page), Route(STYLE_PATH, overview_style)]
 
 
 def points(share: float | None) -> str:

@@ -1,0 +1,39 @@
+"""When a policy is as strict as production's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from service.approval.production import is_as_strict, production_of
+from service.decision.policy import Asked, Criterion, Gate, Hypothesis, Policy
+from tests.approval.live import WIDE
+
+STRICT = Policy(criteria=(Criterion(evaluator="refusal", hypothesis=Hypothesis.EQUIVALENT),))
+
+
+def test_production_keeps_the_criteria_and_their_hypotheses() -> None:
+    production = production_of(WIDE)
+    asked = [(criterion.evaluator, criterion.hypothesis) for criterion in production.criteria]
+    assert asked == [(criterion.evaluator, criterion.hypothesis) for criterion in WIDE.criteria]
+    assert {criterion.margin for criterion in production.criteria} == {0.01}
+    assert set(production.gates.values()) == {Asked.REQUIRED}
+
+
+@pytest.mark.parametrize(
+    ("policy", "strict"),
+    [
+        (STRICT, True),
+        (WIDE, False),
+        (replace(STRICT, alpha_accept=0.01), True),
+        (replace(STRICT, alpha_accept=0.1), False),
+        (replace(STRICT, max_unscored=0.2), False),
+        (replace(STRICT, gates={**STRICT.gates, Gate.SLO: Asked.OFF}), False),
+        (replace(STRICT, criteria=(Criterion(evaluator="refusal", margin=0.005),)), True),
+        (replace(STRICT, criteria=(Criterion(evaluator="refusal", margin=0.02),)), False),
+        (replace(STRICT, criteria=(Criterion(evaluator="refusal", min_pairs=20),)), False),
+    ],
+)
+def test_a_policy_is_as_strict_when_no_part_of_it_is_laxer(policy: Policy, strict: bool) -> None:
+    assert is_as_strict(policy) is strict
