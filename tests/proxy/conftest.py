@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,3 +79,17 @@ async def start_proxy(tmp_path: Path) -> AsyncIterator[StartProxy]:
         yield start
     await asyncio.sleep(0.01)  # what was aborted last closes now
     assert not defects, defects
+
+
+@pytest.fixture
+def deaf_port() -> Iterator[int]:
+    """A port that neither accepts nor refuses: its queue is full."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield int(listener.getsockname()[1])

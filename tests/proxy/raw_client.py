@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -92,6 +94,12 @@ class RawClient:
 
     def close(self) -> None:
         self.writer.close()
+
+    def reset(self) -> None:
+        """RST instead of FIN."""
+        opened = self.writer.get_extra_info("socket")
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
 
     def abort(self) -> None:
         self.writer.transport.abort()

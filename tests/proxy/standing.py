@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from service.fleet import Backend, Ladder, Route, Tier
@@ -83,6 +84,13 @@ class Proxy:
         """The captures, once that many have been shipped."""
         await eventually(lambda: len(self.store.captures) >= count)
         return self.store.captures
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on at the moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 async def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
