@@ -28,10 +28,10 @@ class Engine:
 
 def served_models(listing: str) -> tuple[str, ...]:
     """The model names in the answer to GET /v1/models; ValueError when it is no such answer."""
-    page = json.loads(listing)
-    if not isinstance(page, dict) or not isinstance(page.get("data"), list):
+    models = _mapping(listing).get("data")
+    if not isinstance(models, list):
         raise ValueError("no list of models")
-    return tuple(str(model["id"]) for model in page["data"] if isinstance(model, dict) and "id" in model)
+    return tuple(str(model["id"]) for model in models if isinstance(model, dict) and "id" in model)
 
 
 def vllm(version_page: str, metrics_page: str) -> Engine | None:

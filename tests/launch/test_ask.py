@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+
+import pytest
+
+from service.fleet import Backend
+from service.launch import free_port
+from service.launch.ask import Answered, Unusable, ask_all
+from service.launch.engines import Engine
+from tests.launch.conftest import Pages, models_page, serving
+from tests.launch.test_engines import LLAMA_CPP, SGLANG, vllm_metrics
+
+VLLM: Pages = {
+    "/health": (200, ""),
+    "/v1/models": (200, models_page("qwen")),
+    "/version": (200, '{"version":"0.32.0"}'),
+    "/metrics": (200, vllm_metrics("fp8_e5m2", 93184)),
+}
+
+
+def ask(backend: Backend) -> Answered | Unusable:
+    return ask_all([backend])[backend]
+
+
+def refusal(backend: Backend) -> str:
+    answer = ask(backend)
+    assert isinstance(answer, Unusable), answer
+    return str(answer)
+
+
+@pytest.mark.parametrize(
+    ("pages", "engine"),
+    [
+        (VLLM, Engine(name="vllm", version="0.32.0", kv_dtype="fp8_e5m2", kv_tokens=93184)),
+        (
+            {"/v1/models": (200, models_page("qwen")), "/server_info": (200, SGLANG)},
+            Engine(name="sglang", version="0.5.9", kv_dtype="fp8_e5m2", kv_tokens=20480),
+        ),
+        (
+            {"/v1/models": (200, models_page("qwen")), "/get_server_info": (200, SGLANG)},
+            Engine(name="sglang", version="0.5.9", kv_dtype="fp8_e5m2", kv_tokens=20480),
+        ),
+        (
+            {"/health": (200, "{}"), "/v1/models": (200, models_page("qwen")), "/props": (200, LLAMA_CPP)},
+            Engine(name="llama.cpp", version="b6999-1c398dc9e"),
+        ),
+        ({"/v1/models": (200, models_page("qwen"))}, None),
+    ],
+)
+def test_each_engine_is_known_by_its_own_pages(pages: Pages, engine: Engine | None) -> None:
+    with serving(pages) as url:
+        assert ask(Backend(url=url)) == Answered(models=("qwen",), engine=engine)
+
+
+def test_all_backends_are_asked_once_each_and_answer_for_themselves() -> None:
+    with serving(VLLM) as well, serving({"/health": (503, "")}) as loading:
+        backends = [Backend(url=well), Backend(url=loading), Backend(url=well)]
+        answers = ask_all(backends)
+    assert len(answers) == 2
+    assert isinstance(answers[backends[0]], Answered)
+    assert isinstance(answers[backends[1]], Unusable)
+
+
+def test_nobody_there_says_to_start_it() -> None:
+    assert "cannot be reached" in refusal(Backend(url=f"http://127.0.0.1:{free_port()}"))
+
+
+@pytest.mark.parametrize(
+    ("pages", "message"),
+    [
+        ({"/health": (503, "")}, "is not well: GET /health answers 503"),
+        ({}, "answers GET /v1/models with 404"),
+        ({"/v1/models": (200, "<html>")}, "no list of models"),
+        ({"/v1/models": (200, '{"data": {}}')}, "no list of models"),
+    ],
+)
+def test_a_server_that_cannot_serve_says_what_it_answered(
+    pages: Mapping[str, tuple[int, str]], message: str
+) -> None:
+    with serving(pages) as url:
+        assert message in refusal(Backend(url=url))
+
+
+def test_the_key_is_sent_and_its_refusal_told() -> None:
+    with serving({**VLLM, "/health": (404, "")}, api_key="right") as url:
+        assert isinstance(ask(Backend(url=url, api_key="right")), Answered)
+        assert "refuses the API key (401)" in refusal(Backend(url=url, api_key="wrong"))
+
+
+def test_https_where_http_is_spoken_is_told_so() -> None:
+    with serving(VLLM) as url:
+        assert "SSL" in refusal(Backend(url=url.replace("http://", "https://")))
+
+
+def test_a_server_that_accepts_and_says_nothing_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        assert "does not answer GET /health within" in refusal(Backend(url=url))
+
+
+def test_a_page_without_end_is_read_no_further_than_needed() -> None:
+    with serving({**VLLM, "/metrics": (200, vllm_metrics("auto", 1) + "x" * 8_000_000)}) as url:
+        answer = ask(Backend(url=url))
+    assert isinstance(answer, Answered)
+    assert answer.engine is not None

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from service.launch.ask import Answered, Unusable
+from service.launch.check import (
+    Answers,
+    Level,
+    Line,
+    all_backends,
+    backend_lines,
+    dead_baselines,
+    setup_lines,
+)
+from service.launch.engines import Engine
+from service.settings import Settings, load
+
+VLLM = Engine(name="vllm", version="0.32.0", kv_dtype="auto", kv_tokens=46592)
+Configured = Callable[..., Settings]
+
+
+@pytest.fixture
+def configured(tmp_path: Path) -> Configured:
+    def configure(**changes: Any) -> Settings:
+        tiers = [
+            {"tier": "bf16", "backends": ["http://a:1"], **changes.pop("baseline", {})},
+            {"tier": "fp8kv", "backends": ["http://b:1"], **changes.pop("candidate", {})},
+        ]
+        content = {"models": {"qwen": {"ladder": tiers[: changes.pop("rungs", 2)]}}, **changes}
+        path = tmp_path / "tiergate.yaml"
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+        return load(path, {})
+
+    return configure
+
+
+def answering(settings: Settings, **by_host: Answered | Unusable) -> Answers:
+    well = Answered(models=("qwen",), engine=VLLM)
+    return {backend: by_host.get(backend.url[7:8], well) for backend in all_backends(settings)}
+
+
+def told(lines: list[Line], level: Level) -> list[str]:
+    return [f"{line.subject}: {line.text}" for line in lines if line.level is level]
+
+
+def test_every_backend_has_one_line_with_engine_version_and_kv_cache(configured: Configured) -> None:
+    settings = configured(baseline={"shadow": ["http://c:1"]})
+    lines = backend_lines(settings, answering(settings))
+    assert told(lines, Level.OK) == [
+        f"qwen/{tier} http://{host}:1: serves qwen, vllm 0.32.0, KV cache auto (46592 tokens)"
+        for tier, host in (("bf16", "a"), ("bf16", "c"), ("fp8kv", "b"))
+    ]
+    assert len(lines) == 3
+    assert str(lines[0]).startswith("ok    qwen/bf16 http://a:1: ")
+
+
+def test_a_dead_backend_fails_with_its_reason(configured: Configured) -> None:
+    settings = configured()
+    lines = backend_lines(settings, answering(settings, b=Unusable("cannot be reached: start it")))
+    assert told(lines, Level.FAIL) == ["qwen/fp8kv http://b:1: cannot be reached: start it"]
+
+
+def test_a_backend_that_serves_another_model_fails_with_both_names(configured: Configured) -> None:
+    settings = configured(candidate={"model": "qwen-fp8"})
+    (failure,) = told(backend_lines(settings, answering(settings)), Level.FAIL)
+    assert "serves qwen, not 'qwen-fp8'" in failure
+    assert "set the tier's `model`" in failure
+
+
+@pytest.mark.parametrize(
+    ("declared", "told_dtype", "level"),
+    [
+        ("fp8", "fp8_e4m3", Level.OK),
+        ("fp8", "auto", Level.FAIL),
+        ("auto", "fp8_e4m3", Level.OK),
+        ("fp8", None, Level.OK),
+    ],
+)
+def test_a_declared_kv_cache_is_compared_where_the_engine_tells(
+    declared: str, told_dtype: str | None, level: Level, configured: Configured
+) -> None:
+    settings = configured(candidate={"declares": {"kv_cache": declared}})
+    engine = Engine(name="vllm", version="0.32.0", kv_dtype=told_dtype)
+    lines = backend_lines(settings, answering(settings, b=Answered(models=("qwen",), engine=engine)))
+    line = next(line for line in lines if "fp8kv" in line.subject)
+    assert line.level is level
+    if level is Level.FAIL:
+        assert "declares kv_cache 'fp8', but" in line.text
+        assert "--kv-cache-dtype fp8" in line.text
+    if told_dtype is None:
+        assert "not told by the engine" in line.text
+
+
+def test_a_declared_engine_version_is_compared(configured: Configured) -> None:
+    settings = configured(candidate={"declares": {"engine": "vllm 0.31"}})
+    (failure,) = told(backend_lines(settings, answering(settings)), Level.FAIL)
+    assert "declares engine 'vllm 0.31', but is vllm 0.32.0" in failure
+
+
+def test_replicas_that_differ_and_an_engine_other_than_the_baselines_are_warned_of(
+    configured: Configured,
+) -> None:
+    settings = configured(candidate={"backends": ["http://b:1", "http://c:1"]})
+    older = Answered(models=("qwen",), engine=Engine(name="vllm", version="0.31.0", kv_dtype="auto"))
+    warnings = told(backend_lines(settings, answering(settings, b=older)), Level.WARN)
+    assert any(
+        "differ in engine, version or KV cache (vllm 0.31.0, vllm 0.32.0)" in each for each in warnings
+    )
+    assert any("runs vllm 0.31.0, the baseline vllm 0.32.0" in each for each in warnings)
+
+
+def test_no_capacity_for_the_control_is_warned_of_with_both_ways_out(configured: Configured) -> None:
+    (warning, *_) = told(setup_lines(configured()), Level.WARN)
+    assert "no_control_capacity" in warning
+    assert "`shadow` backend" in warning
+    assert "shadow.on_serving" in warning
+
+
+@pytest.mark.parametrize(
+    "changes", [{"baseline": {"shadow": ["http://c:1"]}}, {"shadow": {"on_serving": True}}]
+)
+def test_either_way_out_ends_that_warning(changes: dict[str, Any], configured: Configured) -> None:
+    assert not any(
+        "no_control_capacity" in each for each in told(setup_lines(configured(**changes)), Level.WARN)
+    )
+
+
+def test_gates_that_only_load_runs_can_pass_are_warned_of_until_they_are_off(configured: Configured) -> None:
+    assert any("(missing_slo, missing_money)" in each for each in told(setup_lines(configured()), Level.WARN))
+    off = configured(policy={"gates": {"slo": "off", "money": "off"}}, shadow={"on_serving": True})
+    assert setup_lines(off) == []
+
+
+def test_a_ladder_of_one_rung_has_nothing_to_compare(configured: Configured) -> None:
+    assert any("nothing to compare" in each for each in told(setup_lines(configured(rungs=1)), Level.WARN))
+
+
+def test_a_model_is_dead_when_every_backend_of_its_baseline_is(configured: Configured) -> None:
+    settings = configured(baseline={"backends": ["http://a:1", "http://c:1"]})
+    dead = Unusable("gone")
+    assert dead_baselines(settings, answering(settings, a=dead)) == []
+    assert dead_baselines(settings, answering(settings, b=dead)) == []
+    assert dead_baselines(settings, answering(settings, a=dead, c=dead)) == ["qwen"]
