@@ -62,6 +62,11 @@ class Head:
     def is_read(self) -> bool:
         return self.method in SAFE_METHODS
 
+    @property
+    def is_page(self) -> bool:
+        """Whether a browser asks for a page to show."""
+        return self.is_read and any("text/html" in kinds for kinds in self.all("accept"))
+
 
 def needed_scope(head: Head) -> Scope:
     """What the method alone asks for; a router may ask for more."""

@@ -39,6 +39,8 @@ EVERY_ANSWER = {
 }
 """Set where a route has not set its own."""
 
+ASK_A_BROWSER = 'Basic realm="Tiergate: any name, a token as password", Bearer realm="tiergate"'
+
 FindCaller = Callable[[str], Caller | None]
 """The owner of a secret, None when nobody has it; may block."""
 Count = Callable[[Scope, int], None]
@@ -82,6 +84,8 @@ class Gatekeeper:
             caller = await self._admit(head, scope["path"])
             body = b"" if head.is_read else await self._body(head, receive)
         except Problem as problem:
+            if problem.status == 401 and head.is_page:
+                problem.headers["WWW-Authenticate"] = ASK_A_BROWSER
             await problem_response(problem)(scope, receive, send_safely)
             return
         except StoreUnusable as error:

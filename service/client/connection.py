@@ -30,8 +30,7 @@ class TiergateClient:
 
     def __init__(self, url: str, token: str | None = None, *, timeout: float = 15.0) -> None:
         """`timeout` is per wait for the network, in seconds; ValueError for what cannot be a URL or token."""
-        split = urlsplit(url)
-        if split.scheme not in ("http", "https") or not split.hostname:
+        if not _is_api_url(url):
             raise ValueError(f"{url!r} is not an API URL; one looks like http://127.0.0.1:8081")
         if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
             raise ValueError("the token has characters that no token has (spaces, line breaks, non-ASCII)")
@@ -138,6 +137,15 @@ class TiergateClient:
                 "is `tiergate api` or `tiergate up` running, and is --url (TIERGATE_URL) right?",
             ) from error
         return _document(answer, bytes(content))
+
+
+def _is_api_url(url: str) -> bool:
+    try:
+        split = urlsplit(url)
+        httpx.URL(url)
+        return split.scheme in ("http", "https") and bool(split.hostname) and split.port != 0
+    except (ValueError, httpx.InvalidURL):
+        return False
 
 
 def _model(model: str) -> str:

@@ -1,0 +1,206 @@
+"""What a terminal shows."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from service.client.listings import decisions_view, evidence_view, ledger_view
+from service.client.readings import CriterionAsked, VerdictReading, read_ladder, read_route_change
+from service.client.tables import (
+    VerdictTable,
+    gates_line,
+    ladder_view,
+    plain,
+    route_change_view,
+    verdict_view,
+)
+from service.decision.policy import Gate
+from service.decision.verdict import Decision, Finding, GateState, Interval, LogE, Verdict
+
+FINDING = Finding(
+    criterion="structured_output",
+    decision=Decision.REJECT,
+    reason="structured_output: harm shown: e-value 900 >= 120",
+    n=1200,
+    conversations=1100,
+    harm=40,
+    benefit=4,
+    estimate=0.03,
+    interval=Interval(lower=0.0123, upper=0.0456, level=0.95, method="confidence sequence"),
+    margin=0.01,
+    log_e=LogE(noninferiority=-9.0, harm=6.8, warn=12.0),
+    warn=True,
+    more_pairs=None,
+)
+VERDICT = Verdict(
+    model="org/model",
+    tier="w4a16",
+    decision=Decision.REJECT,
+    reasons=(FINDING.reason,),
+    findings=(FINDING, replace(FINDING, criterion="refusal", n=0, estimate=None, warn=False)),
+    gates=dict.fromkeys(Gate, GateState.NOT_ASKED) | {Gate.QUALITY: GateState.FAILED},
+    epoch="0123456789abcdef" * 4,
+)
+READING = VerdictReading(
+    verdict=VERDICT,
+    criteria=(CriterionAsked(criterion="refusal", margin=0.2, min_pairs=20),),
+    production=(
+        CriterionAsked(
+            criterion="refusal", margin=0.01, min_pairs=300, decision=Decision.UNDECIDED, more_pairs=481
+        ),
+    ),
+    evaluated_at="2026-01-01T00:00:00Z",
+    document={},
+)
+
+
+def printed(what: RenderableType, *, width: int = 160) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
+    console.print(what)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_every_number_of_a_finding_is_in_its_row() -> None:
+    text = printed(VerdictTable(VERDICT))
+    header, row = (next(line for line in text.splitlines() if word in line) for word in ("harms", "1200"))
+    for word in (
+        "criterion",
+        "pairs",
+        "harms",
+        "benefits",
+        "diff.",
+        "95% interval",
+        "margin",
+        "decision",
+        "reason",
+    ):
+        assert word in header
+    for number in ("1200 in 1100", "40", "4", "+3.00", "+1.2 .. +4.6", "1 pp", "reject !", "e-value 900"):
+        assert number in row
+
+
+@pytest.mark.parametrize("width", [80, 100, 119])
+def test_a_narrow_terminal_cuts_no_number_and_lists_reasons_below(width: int) -> None:
+    text = printed(VerdictTable(VERDICT), width=width)
+    assert "…" not in text
+    assert "\nstructured_output: harm shown" in text.replace(
+        "structured_output: structured_output", "structured_output"
+    )
+
+
+def test_without_pairs_there_is_a_dash_and_no_number() -> None:
+    row = next(line for line in printed(VerdictTable(VERDICT)).splitlines() if line.startswith("refusal"))
+    assert " - " in row
+
+
+def test_gates_say_what_a_verdict_does_not_rest_on() -> None:
+    assert printed(gates_line(VERDICT)).strip() == (
+        "gates: quality failed  control not asked  coverage not asked  slo not asked  money not asked"
+    )
+
+
+def test_the_policy_stands_beside_production_s() -> None:
+    text = printed(verdict_view(READING))
+    assert "refusal within 20 pp, at least 20 pairs" in text
+    assert "refusal within 1 pp, at least 300 pairs, about 481 more pairs" in text
+    assert "epoch 0123456789ab" in text
+
+
+def test_what_a_model_wrote_is_shown_and_never_obeyed() -> None:
+    hostile = replace(
+        FINDING, reason="[bold]x[/bold] \x1b[2J\x1b]0;title\x07 \r gone \u202e txt [link=file:///]"
+    )
+    text = printed(VerdictTable(replace(VERDICT, findings=(hostile,))), width=300)
+    assert "[bold]x[/bold]" in text
+    assert "\\x1b[2J" in text
+    for control in ("\x1b[2J", "\x07", "\r", "\u202e"):
+        assert control not in text
+
+
+def test_plain_keeps_other_scripts_and_line_breaks() -> None:
+    assert plain("订单 🙂\nzwei").plain == "订单 🙂\nzwei"
+
+
+def test_a_ladder_and_a_change_are_readable() -> None:
+    route: dict[str, Any] = {"version": 3, "serving": "w8a8", "weights": {"w8a8": 100}}
+    rung = {
+        "tier": "w8a8",
+        "rung": 1,
+        "state": "approved",
+        "weight": 100,
+        "summary": "accept.",
+        "decision": "accept",
+    }
+    ladder = printed(ladder_view(read_ladder({"model": "m", "route": route, "rungs": [rung]})))
+    assert "route version 3" in ladder
+    assert "100 %" in ladder
+    document = {
+        "model": "m",
+        "tier": "w8a8",
+        "changed": True,
+        "route": route,
+        "published": False,
+        "warnings": ["w!"],
+    }
+    change = printed(route_change_view(read_route_change(document)))
+    assert "w8a8 serves (route version 3)" in change
+    assert "not published yet" in change
+    assert "warning: w!" in change
+    same = printed(route_change_view(read_route_change({**document, "changed": False, "published": True})))
+    assert "nothing changed" in same
+    assert "not published" not in same
+
+
+def test_lists_are_printed_from_the_api_s_json() -> None:
+    tally = {"evaluator": "refusal", "n": 9, "harm": 1, "benefit": 2, "both_failed": 3, "not_counted": 4}
+    pair = {
+        "at": "2026",
+        "evaluator": "refusal",
+        "baseline_label": "comply",
+        "candidate_label": "full",
+        "baseline_passed": True,
+        "candidate_passed": False,
+        "baseline_reason": "",
+        "candidate_reason": "it says no",
+        "unscored_reason": "",
+    }
+    evidence = {
+        "model": "m",
+        "tier": "t",
+        "tallies": [{**tally, "unscored": {"shadow": 5}}],
+        "control": None,
+        "coverage": {"traffic": {"short": 7}, "evidence": {}},
+        "pairs": [pair],
+    }
+    text = printed(evidence_view(evidence))
+    assert "shadow 5" in text
+    assert "no control can run" in text
+    assert "it says no" in text
+    entry = {
+        "seq": 4,
+        "at": "2026",
+        "actor": "ci",
+        "action": "approve",
+        "tier": None,
+        "detail": {},
+        "digest": "d" * 64,
+    }
+    log = printed(decisions_view({"entries": [entry], "chain": "broken", "broken_at": 4, "next_after": 4}))
+    assert "broken at entry 4" in log
+    assert "--after 4" in log
+    account = {
+        "counters": {"seen": 3, "skipped": {"too_large": 1}},
+        "pairs": [],
+        "balanced": False,
+        "problems": ["one is missing"],
+    }
+    ledger = printed(ledger_view(account))
+    assert "skipped too_large" in ledger
+    assert "does not add up" in ledger
+    assert "one is missing" in ledger
