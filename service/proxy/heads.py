@@ -119,8 +119,10 @@ def judge(
     if b"transfer-encoding" in seen:
         if http10:
             return malformed("Transfer-Encoding under HTTP/1.0")
-        codings = seen[b"transfer-encoding"]
-        if len(codings) != 1 or codings[0].strip().lower() != b"chunked":
+        codings = b",".join(seen[b"transfer-encoding"]).lower().split(b",")
+        if codings[-1].strip() != b"chunked":
+            return malformed("Transfer-Encoding does not end in chunked")
+        if len(codings) > 1:
             return not_implemented("The only transfer coding supported is chunked.")
         chunked = True
     length: int | None = None

@@ -1,0 +1,144 @@
+"""The model is found without parsing the body, and exactly where a parser finds it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from service.proxy import scan
+from service.proxy.scan import ModelName, Trouble, find_model, form_model, renamed
+
+KEYS = st.sampled_from(
+    ["model", "m\\u006fdel", "\\u006d\\u006F\\u0064\\u0065\\u006c", "models", "x", '\\"model', "Model"]
+)
+TEXTS = st.sampled_from(
+    [
+        '"m"',
+        '"qw\\u0065n"',
+        '"模型"',
+        '"the \\"model\\": \\"x\\" is"',
+        '"\\\\"',
+        '"{[model"',
+        '"model"',
+        '"\\ud83d"',
+        '""',
+    ]
+)
+
+
+def objects(values: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    space = st.sampled_from(["", " ", "\n", "\t \r\n"])
+    member = st.builds(lambda key, a, b, value: f'"{key}"{a}:{b}{value}', KEYS, space, space, values)
+    return st.builds(
+        lambda members, a: a + "{" + a + f",{a}".join(members) + a + "}", st.lists(member), space
+    )
+
+
+SCALARS = TEXTS | st.sampled_from(["1", "-1.5e3", "null", "true", "NaN", "1" * 5000])
+BODIES = objects(
+    st.recursive(
+        SCALARS,
+        lambda inner: objects(inner) | st.lists(inner).map(lambda items: "[" + ",".join(items) + "]"),
+        max_leaves=8,
+    )
+)
+
+
+def as_a_parser_sees_it(body: str) -> list[Any]:
+    """Every value of a top-level `model`, by the full parser."""
+    pairs = json.loads(body, object_pairs_hook=list, parse_int=str, strict=False)
+    return [value for key, value in pairs if key == "model"]
+
+
+@given(BODIES)
+@example('{"model":"a","m\\u006fdel":"b"}')
+@example('{"x":{"model":"a"},"model":"b"}')
+@example('{"x":"\\"model\\":","model" : "b"}')
+@example('{"x":"a\\"model"}')
+def test_the_scan_agrees_with_a_full_parser(body: str) -> None:
+    values = as_a_parser_sees_it(body)
+    found = find_model(body.encode("utf-8", "surrogatepass"))
+    if len(values) > 1:
+        assert found is Trouble.DUPLICATE
+    elif values and isinstance(values[0], str):
+        assert isinstance(found, ModelName)
+        assert found.name == values[0]
+    else:
+        assert found is None
+
+
+@given(BODIES, st.sampled_from(["n", 'a "quoted" name', "模型", "back\\slash"]))
+def test_renaming_changes_the_model_and_nothing_else(body: str, name: str) -> None:
+    raw = body.encode("utf-8", "surrogatepass")
+    found = find_model(raw)
+    if not isinstance(found, ModelName):
+        return
+    after = renamed(raw, found, name)
+    assert after[: found.start] == raw[: found.start]
+    assert after.endswith(raw[found.end :])
+    assert as_a_parser_sees_it(after.decode("utf-8", "surrogatepass")) == [name]
+
+
+@given(st.binary(max_size=200) | BODIES.map(lambda body: body.encode("utf-8", "surrogatepass")[:-3]))
+@example(b'{"model"')
+@example(b'{"model":')
+@example(b'{"model":"')
+@example(b'{"a":1,,"model":"m","model":"n"}')
+def test_what_is_no_json_never_raises(body: bytes) -> None:
+    find_model(body)
+    form_model(body)
+    scan.streams(body)
+    scan.wants_structure(body)
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"a":' + b"[" * 100_000 + b'"model","model"', b'{"m\\u006f":' + b"[[]," * 150_000]
+)
+def test_depth_and_breadth_are_bounded(body: bytes) -> None:
+    assert find_model(body) is Trouble.TOO_COMPLEX
+
+
+def test_a_model_behind_megabytes_is_found() -> None:
+    body = json.dumps({"messages": [{"content": 'x"\\' * 1_000_000}], "model": "m"}).encode()
+    found = find_model(body)
+    assert isinstance(found, ModelName)
+    assert found.name == "m"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b'["model"]', b'"model"', b"{}", b'{"a":"model"}', b"null", b"\xff"]
+)
+def test_bodies_without_a_model_have_none(body: bytes) -> None:
+    assert find_model(body) is None
+
+
+def test_a_form_s_model_is_its_field() -> None:
+    body = (
+        b'--b\r\nContent-Disposition: form-data; name="prompt"\r\n\r\nmodel\r\n'
+        b'--b\r\nContent-Disposition: form-data; name="model"\r\nContent-Type: text/plain\r\n\r\n'
+        b"whisper-1\r\n--b--\r\n"
+    )
+    found = form_model(body)
+    assert found is not None
+    assert found.name == "whisper-1"
+    assert renamed(body, found, "w") == body.replace(b"whisper-1", b"w")
+    assert form_model(b"--b--\r\n") is None
+
+
+@pytest.mark.parametrize(
+    ("body", "streams", "structured"),
+    [
+        (b'{"stream":true}', True, False),
+        (b'{"stream" : true,"response_format":{"type":"json_object"}}', True, True),
+        (b'{"stream":false,"tools":[]}', False, True),
+        (b'{"text":{"format":{"type":"json_schema"}}}', False, True),
+        (b'{"guided_json":{}}', False, True),
+        (b'{"messages":[{"content":"\\"stream\\":true \\"tools\\""}]}', False, False),
+    ],
+)
+def test_labels_are_read_off_the_surface(body: bytes, streams: bool, structured: bool) -> None:
+    assert (scan.streams(body), scan.wants_structure(body)) == (streams, structured)
