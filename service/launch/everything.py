@@ -6,9 +6,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from redis import RedisError
 
 from service.launch.lock import owning
 from service.launch.part import Part, Ready, http_ok, logs
@@ -17,7 +19,9 @@ from service.launch.supervisor import Supervisor
 from service.launch.valkey import announce, embedded_valkey, write_private
 from service.settings import Settings
 from service.settings.units import Listen
-from service.store.database import Database, open_database
+from service.store.captures import open_captures
+from service.store.database import Database, StoreUnusable, open_database
+from service.store.ledger import copy_from_redis
 from service.store.tokens import create, lookup
 
 TOKEN_FILE = "token"
@@ -77,7 +81,14 @@ def everything(
             announced = announce(state_dir, valkey.url)
             stack.callback(announced.unlink, missing_ok=True)
         guard, worker = (Listen(host="127.0.0.1", port=free_port()) for _ in range(2))
-        parts += tiergate_parts(settings, proxy_admin=admin, api=api, guard=guard, worker=worker)
+        parts += tiergate_parts(
+            settings,
+            proxy_admin=admin,
+            api=api,
+            guard=guard,
+            worker=worker,
+            last_copy=lambda: copy_ledger(settings.database_url, redis_url, say),
+        )
         supervisor = stack.enter_context(
             Supervisor(
                 parts,
@@ -101,7 +112,13 @@ def everything(
 
 
 def tiergate_parts(
-    settings: Settings, *, proxy_admin: Listen, api: Listen, guard: Listen, worker: Listen
+    settings: Settings,
+    *,
+    proxy_admin: Listen,
+    api: Listen,
+    guard: Listen,
+    worker: Listen,
+    last_copy: Callable[[], None],
 ) -> list[Part]:
     """The API, the Celery parts and the proxy, in the order of their start; each has a health address.
 
@@ -115,7 +132,6 @@ def tiergate_parts(
     children = str(min(4, max(1, (os.cpu_count() or 1) // 2)))
     # A replay that is cut short is leased again when its lease runs out: patience need not outlast a timeout.
     patience = min(settings.shadow.timeout_seconds, 30.0)
-    schedule = settings.state_dir / "beat-schedule"
     return [
         Part(name="api", command=(*tiergate, "api"), ready=_ready(api)),
         Part(
@@ -124,6 +140,7 @@ def tiergate_parts(
             env={"TIERGATE_WORKER_LISTEN": str(guard)},
             ready=_ready(guard),
             stop_seconds=patience,
+            after_stop=last_copy,
         ),
         Part(
             name="worker",
@@ -135,7 +152,7 @@ def tiergate_parts(
         # An empty pidfile means none: a stale one would keep beat from starting.
         Part(
             name="beat",
-            command=(*celery, "beat", "--loglevel", "INFO", "--schedule", str(schedule), "--pidfile="),
+            command=(*celery, "beat", "--loglevel", "INFO", "--pidfile="),
             ready=logs("beat: Starting"),
         ),
         Part(
@@ -145,6 +162,19 @@ def tiergate_parts(
             stop_seconds=settings.proxy.drain_seconds + 10,
         ),
     ]
+
+
+def copy_ledger(database_url: str, redis_url: str, say: Callable[[str], None]) -> None:
+    """Bring the last counters of stopped proxies from Redis into SQL, when no guard is left to do it."""
+    try:
+        database = open_database(database_url)
+        try:
+            with closing(open_captures(redis_url)) as captures:
+                copy_from_redis(database, captures.redis)
+        finally:
+            database.close()
+    except (StoreUnusable, RedisError) as error:
+        say(f"the ledger's last counters stay in Redis until the next start: {error}")
 
 
 def keep_token(settings: Settings, *, now: float) -> Path:

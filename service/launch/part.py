@@ -35,6 +35,8 @@ class Part:
     """Patience for the first start."""
     stop_seconds: float = 10.0
     """From SIGTERM until the whole process group is killed."""
+    after_stop: Callable[[], None] | None = None
+    """Called when it has stopped, while those that started before it still run."""
     advice: str = ""
     """What to do when it does not start."""
 

@@ -235,6 +235,8 @@ class Supervisor:
                 if not kept.child.stop(lambda: self._interrupted or self._hurry()):
                     self._say(f"{name} did not stop by itself and was killed")
                 tell(f"-{kept.child.pid}")
+            if kept.child.part.after_stop is not None:
+                kept.child.part.after_stop()
 
 
 def _start_failure(child: Child, why: str) -> str:

@@ -42,6 +42,17 @@ def test_parts_start_in_order_and_stop_in_the_opposite_order(tmp_path: Path, sai
     assert not any(runs(pid) for pid in pids)
 
 
+def test_what_follows_a_stop_is_done_while_the_parts_before_still_run(
+    tmp_path: Path, said: list[str]
+) -> None:
+    seen: list[bool] = []
+    first = shell("first", "echo up; sleep 60", ready=logs("up"))
+    second = shell("second", "echo up; sleep 60", after_stop=lambda: seen.extend(map(runs, pids)))
+    with supervising([first, second], tmp_path, said) as supervisor:
+        pids = [supervisor.pids["first"], supervisor.pids["second"]]
+    assert seen == [True, False]
+
+
 def test_a_part_starts_only_when_the_one_before_is_ready(tmp_path: Path, said: list[str]) -> None:
     notes = tmp_path / "notes"
     slow = shell("slow", f"sleep 0.7; echo ready-slow >> {notes}; echo up; sleep 60", ready=logs("up"))
