@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console, RenderableType
 
-from service.client.connection import TiergateClient
 from service.client.errors import ApiRefused, ClientError
 from service.client.listings import decisions_view, evidence_view, ledger_view
 from service.client.tables import ladder_view, plain, route_change_view, verdict_view
 from service.decision.verdict import Decision
+
+if TYPE_CHECKING:
+    from service.client.connection import TiergateClient
 
 NO_ANSWER = 3
 VERDICT_EXIT = {Decision.ACCEPT: 0, Decision.REJECT: 1, Decision.UNDECIDED: 2}
@@ -43,6 +45,7 @@ ForceOption = Annotated[
     bool, typer.Option("--force", help="Do not ask whether the target's backends are up.")
 ]
 DEFAULT_URL = "http://127.0.0.1:8081"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def register(app: typer.Typer) -> None:
@@ -202,27 +205,20 @@ def ledger(
     _print(ledger_view(document))
 
 
-def _asking(url: str, token: str | None, token_file: Path | None) -> AbstractContextManager[TiergateClient]:
-    return _Asking(lambda: TiergateClient(url, _token(url, token, token_file)))
-
-
-class _Asking(AbstractContextManager[TiergateClient]):
+@contextmanager
+def _asking(url: str, token: str | None, token_file: Path | None) -> Iterator[TiergateClient]:
     """An open client; what it refuses ends the command with one clear line and exit code 3."""
+    from service.client.connection import TiergateClient
 
-    def __init__(self, connect: Callable[[], TiergateClient]) -> None:
-        self._connect = connect
-
-    def __enter__(self) -> TiergateClient:
-        try:
-            self._client = self._connect()
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from error
-        return self._client
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._client.close()
-        if isinstance(error, ClientError):
-            _fail(error)
+    try:
+        client = TiergateClient(url, _token(url, token, token_file))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    try:
+        with client:
+            yield client
+    except ClientError as error:
+        _fail(error)
 
 
 def _fail(error: ClientError) -> NoReturn:
@@ -238,17 +234,18 @@ def _fail(error: ClientError) -> NoReturn:
 
 def _token(url: str, token: str | None, token_file: Path | None) -> str | None:
     """The token given, or the one that `tiergate up` left here if the API is on this machine."""
-    if token is not None:
+    if token:
         return token.strip()
+    if token_file is not None:
+        try:
+            return token_file.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise typer.BadParameter(f"cannot read the token file {token_file}: {error}") from error
     own = Path(os.environ.get("TIERGATE_STATE_DIR", ".tiergate")) / "token"
-    if token_file is None and own.is_file() and urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1"):
-        token_file = own
-    if token_file is None:
-        return None
     try:
-        return token_file.read_text().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise typer.BadParameter(f"cannot read the token file {token_file}: {error}") from error
+        return own.read_text(encoding="ascii").strip() or None if urlsplit(url).hostname in LOOPBACK else None
+    except (OSError, ValueError):
+        return None
 
 
 def _print(what: RenderableType) -> None:
