@@ -12,6 +12,7 @@ import json
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -19,8 +20,8 @@ import jsonschema
 from jsonschema.exceptions import SchemaError, ValidationError
 from jsonschema.protocols import Validator
 from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
-from referencing.exceptions import CannotDetermineSpecification, NoSuchResource, Unresolvable
-from referencing.jsonschema import DRAFT202012, UnknownDialect, specification_with
+from referencing.exceptions import NoSuchResource, Unresolvable
+from referencing.jsonschema import DRAFT202012, specification_with
 
 from evaluators.exchange import Json
 from evaluators.json_formats import FORMATS
@@ -33,8 +34,8 @@ MAX_SCHEMA_DEPTH = 96
 STEPS = 20_000
 """Keywords that may be evaluated on one answer, plus `STEPS_PER_CHAR` for each character of it."""
 STEPS_PER_CHAR = 100
-MAX_STEPS = 2_000_000
-LARGE_ANSWER = 100_000
+MAX_STEPS = 300_000
+LARGE_ANSWER = 20_000
 """Characters beyond which running out of steps is the answer's fault, not the schema's."""
 DEEP_ANSWER = 32
 """Levels beyond which running out of stack is the answer's fault."""
@@ -47,6 +48,7 @@ DRAFTS: Mapping[str, type[Validator]] = {
     "https://json-schema.org/draft/2019-09/schema": jsonschema.Draft201909Validator,
     "https://json-schema.org/draft/2020-12/schema": jsonschema.Draft202012Validator,
 }
+_LATEST = "https://json-schema.org/draft/2020-12/schema"
 
 
 class UnsupportedSchema(ValueError):
@@ -135,15 +137,9 @@ def _compiled(written: str, formats: bool) -> CompiledSchema | str:
     schema = json.loads(written)
     if not isinstance(schema, dict | bool):
         return "schema is neither an object nor a boolean"
-    named = schema.get("$schema") if isinstance(schema, dict) else None
-    draft = DRAFTS["https://json-schema.org/draft/2020-12/schema"]
-    if named is not None:
-        found = DRAFTS.get(str(named).rstrip("#"))
-        if found is None:
-            return f"$schema {str(named)[:80]!r} is not a draft we know"
-        draft = found
     meter = _Meter()
     try:
+        draft = _draft_of(schema)
         check: Any = draft.check_schema
         check(schema, format_checker=None)  # `pattern` is ECMA-262, which Python would not compile
         _check_parts(schema)
@@ -151,8 +147,6 @@ def _compiled(written: str, formats: bool) -> CompiledSchema | str:
         return f"not a valid schema at {_pointer(error.absolute_path) or '/'}: {error.message[:120]}"
     except (Unresolvable, NoSuchResource) as error:
         return f"reference {getattr(error, 'ref', '')!r} cannot be resolved without the network"
-    except (UnknownDialect, CannotDetermineSpecification):
-        return "a part of the schema is of a draft we do not know"
     except (Inexpressible, UnsupportedSchema) as error:
         return str(error)
     except RecursionError:
@@ -162,6 +156,15 @@ def _compiled(written: str, formats: bool) -> CompiledSchema | str:
         _validator=judge(schema, registry=REGISTRY, format_checker=_FORMATS if formats else None),
         _meter=meter,
     )
+
+
+def _draft_of(schema: Json) -> type[Validator]:
+    """The draft that `$schema` names, the latest where it names none."""
+    named = schema.get("$schema", _LATEST) if isinstance(schema, dict) else _LATEST
+    draft = DRAFTS.get(str(named).rstrip("#"))
+    if draft is None:
+        raise UnsupportedSchema(f"$schema {str(named)[:80]!r} is not a draft we know")
+    return draft
 
 
 def _check_parts(schema: Json) -> None:
@@ -178,6 +181,7 @@ def _check_parts(schema: Json) -> None:
         if not isinstance(contents, dict) or id(contents) in seen:
             continue
         seen.add(id(contents))
+        _draft_of(contents)  # a part may name its own
         keywords |= contents.keys()
         patterns = contents.get("patternProperties")
         for pattern in [contents.get("pattern"), *(patterns if isinstance(patterns, dict) else ())]:
@@ -203,6 +207,8 @@ def _metered(draft: type[Validator], meter: _Meter, formats: bool) -> Callable[.
         "additionalProperties": _additional_properties,
         "uniqueItems": _unique_items,
     }
+    if "multipleOf" in keywords:  # draft 3 calls it divisibleBy
+        keywords["multipleOf"] = _multiple_of
     # gone from the drafts since 2019-09, yet still written by tools that make schemas
     keywords.setdefault("dependencies", jsonschema.Draft7Validator.VALIDATORS["dependencies"])
     if formats and draft is jsonschema.Draft7Validator:
@@ -289,6 +295,14 @@ def _content(
             parse(content)
         except NotJson as error:
             yield ValidationError(f"{instance[:80]!r} does not hold JSON: {error}")
+
+
+def _multiple_of(validator: Any, factor: Json, instance: Json, schema: Json) -> Iterator[ValidationError]:
+    """Exact, on the decimals as they are written: 0.07 is a multiple of 0.01, whatever doubles say."""
+    if not validator.is_type(instance, "number"):
+        return
+    if Fraction(repr(instance)) % Fraction(repr(factor)):
+        yield ValidationError(f"{instance!r} is not a multiple of {factor!r}")
 
 
 def _unique_items(validator: Any, unique: bool, instance: Json, schema: Json) -> Iterator[ValidationError]:

@@ -51,13 +51,19 @@ _CATEGORIES = {
     "cntrl": "Cc",
 }
 _QUANTIFIER = re.compile(r"\{\d+(?:,\d*)?\}")
-_PROPERTY = re.compile(r"\{(?:(?:General_Category|gc|Script|sc)=)?([A-Za-z_]+)\}")
+_PROPERTY = re.compile(r"\{(?:([A-Za-z_]+)=)?([A-Za-z0-9_]+)\}")
 _ASSERTION = re.compile(r"\?(?:=|!|<=|<!|[ims]*-?[ims]*:)")
 _UNICODE = re.compile(r"u\{([0-9A-Fa-f]{1,6})\}|u([Dd][89ABab][0-9A-Fa-f]{2})\\u([Dd][C-Fc-f][0-9A-Fa-f]{2})")
 _HEX = re.compile(r"u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})")
 
 
-_MALFORMED = ("missing", "unexpected", "no argument", "bad repetition operator", "bad character class")
+_MALFORMED = (
+    "missing",
+    "unexpected",
+    "no argument",
+    "bad repetition operator",
+    "invalid character class range",
+)
 """How RE2 begins to complain of what no dialect allows; the rest (sizes, properties) is its own limit."""
 
 
@@ -79,7 +85,8 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         compiled = re2.compile(to_re2(pattern).encode(), options)
     except re2.error as error:
         told = _told(error)
-        kind = NotAPattern if told.startswith(_MALFORMED) else Inexpressible
+        known = told.startswith(_MALFORMED) and r"\p" not in told.casefold()
+        kind = NotAPattern if known else Inexpressible
         raise kind(f"pattern {pattern[:80]!r}: {told}") from None
     # A lone surrogate has no UTF-8; it counts as one character that no pattern can name.
     return lambda text: compiled.search(text.encode("utf-8", "replace")) is not None
@@ -180,9 +187,12 @@ class _Translation:
         if char in "pP":
             found = _PROPERTY.match(self._pattern, self._at)
             if found is None:
-                raise Inexpressible(f"pattern {self._pattern[:80]!r}: an unknown property")
+                raise NotAPattern(f"pattern {self._pattern[:80]!r}: \\{char} without a property")
             self._at = found.end()
-            return None, rf"\{char}{{{_CATEGORIES.get(found.group(1), found.group(1))}}}"
+            property, name = found.groups()
+            if property not in (None, "General_Category", "gc", "Script", "sc"):
+                raise Inexpressible(f"pattern {self._pattern[:80]!r}: property {property} is not supported")
+            return None, rf"\{char}{{{_CATEGORIES.get(name, name)}}}"
         if char in _CONTROLS:
             return _CONTROLS[char], ""
         if char == "c" and self._at < len(self._pattern) and self._pattern[self._at].isalpha():
