@@ -31,11 +31,17 @@ from service.store.database import Database, open_database
 _START_SECONDS = 20.0
 
 
-def free_port() -> int:
+def _free_port() -> int:
     """A port of 127.0.0.1 that nobody listens on at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listens on at the moment."""
+    return _free_port()
 
 
 @dataclass(kw_only=True)
@@ -43,7 +49,7 @@ class ValkeyServer:
     """A Valkey process that a test may kill, freeze and start again on the same port and directory."""
 
     directory: Path
-    port: int = field(default_factory=free_port)
+    port: int = field(default_factory=_free_port)
     options: tuple[str, ...] = ("--save", "", "--appendonly", "no")
     process: subprocess.Popen[bytes] | None = None
 
@@ -167,7 +173,7 @@ def postgres_server() -> Iterator[str]:
     try:
         if user is not None:
             os.chown(directory, *user)
-        cluster, port = directory / "cluster", free_port()
+        cluster, port = directory / "cluster", _free_port()
         initdb = [str(binaries / "initdb"), "-D", str(cluster), "-U", "tiergate", "-A", "trust"]
         made = subprocess.run(
             [*initdb, "--no-sync", "-E", "UTF8", "--locale=C"],

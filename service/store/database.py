@@ -194,7 +194,7 @@ def _advice(url: URL, cause: str) -> str:
     for sign, advice in {
         "not a database": "it is damaged or no database: restore a backup, or move it away and start again",
         "malformed": "it is damaged: restore a backup, or move it away and start again",
-        "unable to open": "make its directory, and let this user write in it",
+        "unable to open": "make its directory, and let this user write there",
         "readonly": "let this user write the file and its directory",
         "locked": f"another process wrote for more than {_BUSY_SECONDS:.0f} s: find and stop it",
         "is full": "make room on its disk",

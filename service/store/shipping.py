@@ -75,13 +75,14 @@ class Shipment:
 
 
 def open_client(url: str, timeout: float = 1.0) -> Redis:
-    """A client that gives up a step after `timeout` seconds and never retries by itself."""
+    """A client that gives up connecting after `timeout` seconds and never retries by itself.
+
+    Its calls have no limit of their own and must run under `asyncio.timeout`: with a socket_timeout redis-py
+    writes under `asyncio.wait_for`, which on Python 3.11 swallows a cancellation that comes at the wrong
+    moment.
+    """
     client: Redis = Redis.from_url(
-        url,
-        socket_timeout=timeout,
-        socket_connect_timeout=timeout,
-        retry=Retry(NoBackoff(), 0),
-        health_check_interval=0,
+        url, socket_timeout=None, socket_connect_timeout=timeout, retry=Retry(NoBackoff(), 0)
     )
     return client
 

@@ -1,0 +1,321 @@
+"""The proxy's side of the store, on a real Valkey that is stopped, frozen, full and restarted."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import asynccontextmanager
+
+import pytest
+
+from service.fleet import Route
+from service.store import redis_keys
+from service.store.capture import seal
+from service.store.captures import Captures
+from service.store.counters import Count, ledger_key
+from service.store.shipping import (
+    BYTES_WIDTH,
+    DUE_SECONDS,
+    CaptureStore,
+    Shipment,
+    StoreDown,
+    StoreFull,
+)
+
+PLENTY = 1 << 30
+
+
+@asynccontextmanager
+async def opened(url, *, broker=None, **limits):
+    store = CaptureStore.open(url, broker or url, **limits)
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+def batch_of(*ids, size=100):
+    return [Shipment(id=each, blob=each.encode().ljust(size, b".")) for each in ids]
+
+
+async def ship(store, batch, *, ttl=60, max_bytes=PLENTY):
+    await store.ship(batch, ttl_seconds=ttl, max_bytes=max_bytes, queue="replay")
+
+
+async def test_a_batch_is_stored_with_a_time_to_live_indexed_and_enqueued_once(valkey, redis_client):
+    before = time.time()
+    async with opened(valkey.url) as store:
+        await ship(store, batch_of("a", "b"), ttl=60)
+    assert redis_client.get(redis_keys.capture("a")).startswith(b"a.")
+    assert 0 < redis_client.ttl(redis_keys.capture("b")) <= 60
+    due = dict(redis_client.zrange(redis_keys.CAPTURES_DUE, 0, -1, withscores=True))
+    assert due.keys() == {b"a", b"b"}
+    assert before + DUE_SECONDS <= due[b"a"] <= time.time() + DUE_SECONDS
+    assert redis_client.llen("replay") == 1
+
+
+async def test_only_the_sealed_capture_holds_anything_of_the_prompt(
+    valkey, redis_client, capture_of, keyring
+):
+    capture = capture_of("i-1-00000000", tenant="acme-tenant")
+    async with opened(valkey.url) as store:
+        await ship(store, [Shipment(id=capture.id, blob=seal(capture, keyring))])
+        await store.write_ledger("i", {ledger_key(Count.SEEN, "m"): 1}, closed=False)
+    readers = {
+        b"string": redis_client.get,
+        b"list": lambda key: b"".join(redis_client.lrange(key, 0, -1)),
+        b"zset": lambda key: repr(redis_client.zrange(key, 0, -1, withscores=True)).encode(),
+        b"hash": lambda key: repr(redis_client.hgetall(key)).encode(),
+        b"set": lambda key: repr(redis_client.smembers(key)).encode(),
+    }
+    everything = {key: readers[redis_client.type(key)](key) for key in redis_client.keys("*")}
+    assert b"replay" in everything
+    for text in everything.values():
+        for secret in (b"secret", b"messages", b"choices", b"acme"):
+            assert secret not in text
+    assert capture.id.encode() not in everything[redis_keys.capture(capture.id).encode()]
+
+
+async def test_an_empty_batch_is_nothing(valkey, redis_client):
+    async with opened(valkey.url) as store:
+        await ship(store, [])
+    assert redis_client.keys("*") == []
+
+
+async def test_a_stopped_store_is_down_at_once_and_used_again_when_it_is_back(own_valkey):
+    async with opened(own_valkey.url) as store:
+        await ship(store, batch_of("a"))
+        own_valkey.kill()
+        for each in ("b", "c"):
+            started = time.monotonic()
+            with pytest.raises(StoreDown):
+                await ship(store, batch_of(each))
+            assert time.monotonic() - started < 3
+        own_valkey.start()
+        await ship(store, batch_of("d"))
+    with own_valkey.client() as client:
+        assert client.zrange(redis_keys.CAPTURES_DUE, 0, -1) == [b"d"]
+
+
+async def test_a_frozen_store_is_down_within_its_time_limit_and_leaves_one_batch_in_doubt(own_valkey):
+    async with opened(own_valkey.url, timeout=0.3) as store:
+        await ship(store, batch_of("a"))
+        own_valkey.freeze()
+        for number in range(3):
+            started = time.monotonic()
+            with pytest.raises(StoreDown):
+                await ship(store, batch_of(f"frozen{number}"))
+            assert time.monotonic() - started < 2
+        own_valkey.thaw()
+        await asyncio.sleep(0.2)
+        await ship(store, batch_of("z"))
+        await store.write_ledger("i", {ledger_key(Count.SEEN, "m"): 5}, closed=False)
+    with own_valkey.client() as client:
+        # The first batch sat in the socket and arrived; the ledger says that it might have.
+        assert set(client.zrange(redis_keys.CAPTURES_DUE, 0, -1)) == {b"a", b"frozen0", b"z"}
+        assert client.smembers(redis_keys.in_doubt("i")) == {b"frozen0"}
+
+
+async def test_a_cancelled_batch_is_in_doubt_as_well(own_valkey):
+    async with opened(own_valkey.url, timeout=5) as store:
+        await ship(store, batch_of("a"))
+        own_valkey.freeze()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await ship(store, batch_of("b"))
+        own_valkey.thaw()
+        await asyncio.sleep(0.2)
+        await store.write_ledger("i", {}, closed=True)
+    with own_valkey.client() as client:
+        assert client.smembers(redis_keys.in_doubt("i")) == {b"b"}
+
+
+async def test_ledger_and_ping_of_a_frozen_store_end_within_their_time_limit(own_valkey):
+    async with opened(own_valkey.url, timeout=0.3) as store:
+        await store.ping()
+        own_valkey.freeze()
+        started = time.monotonic()
+        with pytest.raises(StoreDown):
+            await store.write_ledger("i", {ledger_key(Count.SEEN, "m"): 5}, closed=False)
+        with pytest.raises(StoreDown):
+            await store.ping()
+        assert time.monotonic() - started < 3
+        own_valkey.thaw()
+
+
+async def test_the_store_is_full_at_max_bytes_and_has_room_again_after_forgetting(valkey, redis_client):
+    async with opened(valkey.url) as store:
+        await ship(store, batch_of("a", size=600), max_bytes=1000)
+        with pytest.raises(StoreFull, match="600 bytes in 1 captures wait; 1000 bytes are allowed"):
+            await ship(store, batch_of("b", size=600), max_bytes=1000)
+        Captures(redis_client).forget(["a"])
+        await ship(store, batch_of("b", size=600), max_bytes=1000)
+    assert redis_client.zrange(redis_keys.CAPTURES_DUE, 0, -1) == [b"b"]
+
+
+async def test_many_proxies_together_overshoot_by_at_most_a_batch_each(valkey, redis_client):
+    async def fill(store):
+        for number in range(100):
+            try:
+                await ship(store, batch_of(f"{id(store)}-{number}", size=1000), max_bytes=20_000)
+            except StoreFull:
+                return
+
+    async with opened(valkey.url) as one, opened(valkey.url) as two, opened(valkey.url) as three:
+        await asyncio.gather(fill(one), fill(two), fill(three))
+    used = sum(redis_client.strlen(key) for key in redis_client.keys("tiergate:capture:*"))
+    assert 20_000 - 1000 <= used <= 20_000 + 3 * 1000
+
+
+async def test_bytes_of_an_interval_whose_captures_have_expired_are_no_longer_counted(valkey, redis_client):
+    past = int(time.time()) // BYTES_WIDTH * BYTES_WIDTH
+    redis_client.hset(redis_keys.CAPTURES_BYTES, str(past), 999_999)
+    async with opened(valkey.url) as store:
+        await ship(store, batch_of("a", size=600), max_bytes=1000)
+        with pytest.raises(StoreFull):
+            await ship(store, batch_of("b", size=600), max_bytes=1000)
+    assert str(past).encode() not in redis_client.hgetall(redis_keys.CAPTURES_BYTES)
+
+
+async def test_a_server_without_memory_is_full_and_takes_nothing_of_the_batch(own_valkey):
+    with own_valkey.client() as client:
+        client.config_set("maxmemory-policy", "noeviction")
+        client.config_set("maxmemory", client.info("memory")["used_memory"] - 1000)
+        async with opened(own_valkey.url) as store:
+            with pytest.raises(StoreFull, match="out of memory"):
+                await ship(store, batch_of("a", "b"))
+            client.config_set("maxmemory", 0)
+            assert client.keys("*") == []
+            await store.write_ledger("i", {}, closed=False)
+            assert client.exists(redis_keys.in_doubt("i")) == 0
+
+
+async def test_a_broker_of_its_own_that_is_down_loses_no_capture(own_valkey, valkey, redis_client):
+    own_valkey.kill()
+    async with opened(valkey.url, broker=own_valkey.url, timeout=0.5) as store:
+        await ship(store, batch_of("a"))
+    assert Captures(redis_client).due(time.time() + DUE_SECONDS, 10) == ["a"]
+    assert redis_client.llen("replay") == 0
+
+
+async def test_a_broker_of_its_own_gets_the_messages(own_valkey, valkey, redis_client):
+    async with opened(valkey.url, broker=own_valkey.url) as store:
+        await ship(store, batch_of("a"))
+    with own_valkey.client() as broker:
+        assert broker.llen("replay") == 1
+        assert broker.zcard(redis_keys.CAPTURES_DUE) == 0
+    assert redis_client.llen("replay") == 0
+
+
+async def test_the_ledger_holds_counters_and_the_busiest_interval_of_each_model(valkey, redis_client):
+    seen, other = ledger_key(Count.SEEN, "m"), ledger_key(Count.SEEN, "n|ü")
+    async with opened(valkey.url) as store:
+        await store.write_ledger("i", {seen: 5}, closed=False)
+        await store.write_ledger("i", {seen: 25, other: 1}, closed=False)
+        await store.write_ledger("i", {seen: 26, other: 2}, closed=True)
+    ledger = redis_client.hgetall(redis_keys.ledger("i"))
+    assert ledger[seen.encode()] == b"26"
+    assert ledger[redis_keys.peak("m").encode()] == b"20"
+    assert ledger[redis_keys.peak("n|ü").encode()] == b"1"
+    assert ledger[redis_keys.CLOSED.encode()] == b"1"
+    assert redis_client.smembers(redis_keys.LEDGER_INSTANCES) == {b"i"}
+
+
+class Follower:
+    """Keeps the routes it is told, in order."""
+
+    def __init__(self):
+        self.routes = []
+        self._told = asyncio.Queue()
+
+    async def until(self, version):
+        async with asyncio.timeout(5):
+            while not self.routes or self.routes[-1].version != version:
+                self.routes.append(await self._told.get())
+
+    def tell(self, route):
+        self._told.put_nowait(route)
+
+
+@asynccontextmanager
+async def following(url, **options):
+    follower = Follower()
+    async with opened(url, **options) as store, asyncio.TaskGroup() as group:
+        task = group.create_task(store.follow_routes(follower.tell))
+        try:
+            yield follower
+        finally:
+            task.cancel()
+
+
+def route(version, tier="w8a8", model="m"):
+    return Route.only(model, tier, version)
+
+
+async def test_a_published_route_is_followed_within_a_second(valkey, redis_client):
+    captures = Captures(redis_client)
+    captures.publish_route(route(1))
+    async with following(valkey.url) as follower:
+        await follower.until(1)
+        captures.publish_route(route(2, "bf16"))
+        started = time.monotonic()
+        await follower.until(2)
+        assert time.monotonic() - started < 1
+    assert follower.routes == [route(1), route(2, "bf16")]
+
+
+async def test_a_follower_stops_at_once_whenever_it_is_cancelled(valkey, redis_client):
+    captures = Captures(redis_client)
+    for version in range(1, 30):
+        async with following(valkey.url) as follower:
+            captures.publish_route(route(version))
+            await follower.until(version)
+            await asyncio.sleep(version * 0.0005)
+
+
+async def test_a_route_whose_announcement_was_lost_is_followed_within_a_second(valkey, redis_client):
+    async with following(valkey.url) as follower:
+        await asyncio.sleep(0.1)
+        redis_client.hset(redis_keys.ROUTES, "m", redis_keys.route_to_json(route(3)))
+        started = time.monotonic()
+        await follower.until(3)
+        assert time.monotonic() - started < 1
+
+
+async def test_a_follower_never_goes_back_and_skips_what_it_cannot_read(valkey, redis_client):
+    async with following(valkey.url) as follower:
+        redis_client.hset(redis_keys.ROUTES, "m", redis_keys.route_to_json(route(5)))
+        await follower.until(5)
+        redis_client.hset(redis_keys.ROUTES, "m", redis_keys.route_to_json(route(4)))
+        redis_client.hset(redis_keys.ROUTES, "broken", "{")
+        redis_client.hset(redis_keys.ROUTES, "n", redis_keys.route_to_json(route(1, model="n")))
+        await follower.until(1)
+    assert [(each.model, each.version) for each in follower.routes] == [("m", 5), ("n", 1)]
+
+
+async def test_the_route_stands_while_the_store_is_away_and_is_followed_after_its_return(own_valkey):
+    with own_valkey.client() as client:
+        Captures(client).publish_route(route(1))
+    async with following(own_valkey.url, timeout=0.3) as follower:
+        await follower.until(1)
+        own_valkey.kill()
+        await asyncio.sleep(0.7)
+        own_valkey.start()
+        with own_valkey.client() as client:
+            Captures(client).publish_route(route(2))  # as the guard does
+            await follower.until(2)
+            own_valkey.freeze()
+            await asyncio.sleep(1.2)
+            own_valkey.thaw()
+            await asyncio.sleep(0.1)
+            Captures(client).publish_route(route(3))
+            await follower.until(3)
+    assert [each.version for each in follower.routes] == [1, 2, 3]
+
+
+async def test_the_queue_survives_as_json_that_names_the_task(valkey, redis_client):
+    async with opened(valkey.url) as store:
+        await ship(store, batch_of("a", "b"))
+    message = json.loads(redis_client.lpop("replay"))
+    assert message["headers"]["task"] == "workers.tasks.replay_captures"
