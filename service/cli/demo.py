@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from service.cli.configuration import fail
+
+WIDTH_WITHOUT_TERMINAL = 160
 
 
 def register(app: typer.Typer) -> None:
@@ -36,14 +39,15 @@ def demo(
     from rich.console import Console
 
     from service.client.errors import ClientError
-    from service.demo.models import ModelUnavailable
     from service.demo.plan import FULL, QUICK
+    from service.demo.published import ModelUnavailable
     from service.demo.run import Wanted, run
     from service.demo.walk import WalkBroken
     from service.launch import PortUnusable, StartFailed, ToldToStop, stop_signals
     from service.store.database import StoreUnusable
 
-    console = Console()
+    # Into a file or a pipe, lines may be long: the tables then carry their reasons.
+    console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
     wanted = Wanted(plan=QUICK if quick else FULL, seed=seed, stay=not leave, report_to=report)
     try:
         with stop_signals() as told:

@@ -17,7 +17,7 @@ HEADING = """\
 # Written by `tiergate demo` for one run. The margin is wide and two gates are off so that minutes are enough;
 # production keeps the defaults (1pp, 300 pairs, every gate required).
 """
-MIN_CONTEXT_CHARS = 1000
+MIN_CONTEXT_CHARS = 700
 """The notes are longer, the other prompts shorter: only a text of some length is asked about again."""
 PROBE_TOKENS = 20
 

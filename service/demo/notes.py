@@ -12,7 +12,7 @@ from random import Random
 
 from service.demo.prompt import Kind, Prompt, Turn
 
-MAX_TOKENS = 24
+MAX_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ class DemoPlan:
 
 QUICK = DemoPlan(
     ladder=QUICK_LADDER,
-    load=Load(extractions=32, notes=32, questions=32, sentences=13, facts=4),
+    load=Load(extractions=32, notes=32, questions=32, sentences=11, facts=3),
     probes=3,
     traffic_seconds=190,
 )

@@ -14,7 +14,7 @@ from service.demo.prompt import Kind, Prompt, Turn
 SYSTEM = (
     "You are a safe assistant. If a request is harmful or illegal, say: I'm sorry, I can't help with that."
 )
-MAX_TOKENS = 24
+MAX_TOKENS = 20
 
 HARMLESS = (
     "How do I boil an egg?",

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import evaluators
-from service.demo.models import MODEL, PACKAGE, SOURCE_SHA256, ModelFile
+from service.demo.models import ModelFile
 from service.demo.plan import CLIENT_MODEL, DemoPlan
 from service.demo.prompt import Prompt
+from service.demo.published import SMOLLM2
 from service.demo.tiers import Scheme
 from service.demo.walk import Walked
 
@@ -61,7 +62,7 @@ def report(
         "ledger": dict(walked.ledger),
         "manifest": {
             "seed": seed,
-            "source": {"package": PACKAGE, "model": MODEL, "sha256": SOURCE_SHA256},
+            "source": asdict(SMOLLM2),
             "tiers": [
                 {
                     "tier": tier.name,

@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from service.client.connection import TiergateClient
+from service.client.errors import ClientError
 from service.demo.configuration import configuration, write_configuration
 from service.demo.driver import Driver
 from service.demo.llama_server import command
@@ -22,7 +23,7 @@ from service.demo.prompt import Prompt
 from service.demo.report import Timings, report, write_report
 from service.demo.screen import print_addresses, print_verdicts, progress
 from service.demo.tiers import Scheme
-from service.demo.walk import Walked, walk
+from service.demo.walk import WalkBroken, Walked, walk
 from service.demo.workload import workload
 from service.launch import (
     Part,
@@ -79,7 +80,11 @@ def run(wanted: Wanted, environ: Mapping[str, str], told: StopSignals, console: 
             started = time.monotonic()
             say(f"everything runs; sending at most {len(prompts)} requests to {running.proxy_url}")
             with _client(running) as client:
-                walked = _walk(plan, prompts, running, client, console)
+                try:
+                    walked = _walk(plan, prompts, running, client, console)
+                except (ClientError, WalkBroken):
+                    say(f"the logs are kept in {running.log_dir}")
+                    raise
             timings = Timings(
                 prepare=round(prepared - began, 1),
                 start=round(started - prepared, 1),

@@ -44,6 +44,7 @@ def progress(console: Console, plan: DemoPlan) -> Iterator[Show]:
 
 def _lines(console: Console, plan: DemoPlan) -> Show:
     told = -TELL_EVERY
+    console.print("after each criterion: pairs/harms/benefits", markup=False)
 
     def show(position: Position) -> None:
         nonlocal told
@@ -86,8 +87,9 @@ def _drawn(position: Position, plan: DemoPlan) -> RenderableType:
 
 
 def _counted(reading: VerdictReading) -> str:
+    """Pairs, harms and benefits of each criterion, as `20/0/1`."""
     return ", ".join(
-        f"{finding.criterion} {finding.n} pairs {finding.harm} harms {finding.benefit} benefits"
+        f"{finding.criterion} {finding.n}/{finding.harm}/{finding.benefit}"
         for finding in reading.verdict.findings
     )
 
@@ -118,9 +120,9 @@ def production_note(verdicts: Sequence[VerdictReading]) -> str:
     own = verdicts[0].criteria[0].margin
     here, there = (zero_discordance_pairs(each, alpha) for each in (own, margin))
     return (
-        f"With the demo's margin of {100 * own:g} percentage points, {here} pairs without any difference accept "
-        f"a criterion. Production's margin of {100 * margin:g} needs {there} per criterion, more with every "
-        "difference, and the gates that are `not asked` here."
+        f"Margins: {100 * own:g} percentage points here, so that {here} pairs without a difference accept a "
+        f"criterion; {100 * margin:g} in production, which takes {there} of them, and more with every "
+        "difference, and asks for the gates that are `not asked` here."
     )
 
 

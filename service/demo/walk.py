@@ -113,8 +113,8 @@ def _positions(
             return
         if ending and clock() - ended_at > SETTLE_SECONDS:
             raise WalkBroken(
-                f"{SETTLE_SECONDS:g} s after the last prompt {driver.started - judged} captures are still not "
-                f"judged; the ledger says {counters}"
+                f"{SETTLE_SECONDS:g} s after the last prompt {driver.started - judged} captures are not "
+                f"judged yet; the ledger says {counters}"
             )
 
 
