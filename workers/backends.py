@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import uuid4
 
 import httpx
@@ -19,6 +19,9 @@ from service.fleet import Backend
 from service.wire import parse_answer
 
 REPLAY_MARK = "x-tiergate-replay"
+
+REFUSES_US = frozenset({401, 403, 404, 405, 407, 408})
+"""Statuses that speak of our key, address or connection; a request at fault is 400, 413 or 422."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +127,7 @@ class Shadow:
 
 
 def _outcome(path: str, response: httpx.Response, body: bytearray, *, complete: bool) -> Outcome:
-    return parse_answer(
+    outcome = parse_answer(
         path,
         status=response.status_code,
         content_type=response.headers.get("content-type", ""),
@@ -132,3 +135,6 @@ def _outcome(path: str, response: httpx.Response, body: bytearray, *, complete: 
         body=bytes(body),
         complete=complete,
     )
+    if isinstance(outcome, Fault) and outcome.status in REFUSES_US:
+        return replace(outcome, kind=FaultKind.UNREACHABLE)
+    return outcome

@@ -86,6 +86,8 @@ def replay_batch(bench: Bench, ids: Sequence[str], *, delivery: str) -> None:
         ending = "recorded" if held else "idle"
     finally:
         batch.counts[metrics.series(metrics.BATCHES, ending=ending)] += 1
+        # In this order: what is settled in SQL may be forgotten, and a failure here leaves only repetition.
+        bench.captures.forget(batch.done)
         if batch.unsettled:
             release(bench.db, batch.unsettled, owner=owner)
         bench.counts.add(batch.counts)
@@ -99,6 +101,8 @@ class _Batch:
     owner: str
     unsettled: set[str]
     """Leased and neither settled nor left to run out; shrinks."""
+    done: set[str] = field(default_factory=set)
+    """In SQL, and still to be forgotten; grows."""
     counts: Counter[str] = field(default_factory=Counter)
     """Series of `metrics`."""
 
@@ -219,10 +223,10 @@ class _Batch:
                 ] += 1
 
     def _settle(self, capture_id: str, units: Sequence[Unit], ending: str) -> bool:
-        """Record and forget; False when somebody else had recorded it."""
+        """Record it; False when somebody else had recorded it."""
         first = record(self.bench.db, capture_id=capture_id, owner=self.owner, units=units, at=time.time())
         self.unsettled.discard(capture_id)
-        self.bench.captures.forget([capture_id])
+        self.done.add(capture_id)
         self._count(ending if first else "recorded_elsewhere", 1)
         return first
 
@@ -235,7 +239,7 @@ class _Batch:
         self._count("expired", expire(self.bench.db, indexed, at=time.time()))
         self._count("lost", lose(self.bench.db, lost, at=time.time()))
         self.unsettled.difference_update(ids)
-        self.bench.captures.forget(ids)
+        self.done.update(ids)
 
     def _leave(self, capture_id: str) -> None:
         """Not now: when its lease has run out it is tried again, until it expires."""

@@ -71,6 +71,8 @@ class ScriptedBackend:
 
     script: Script
     asked: list[Asked] = field(default_factory=list)
+    most_at_once: int = 0
+    _running: int = 0
 
     def __enter__(self) -> ScriptedBackend:
         self._loop = asyncio.new_event_loop()
@@ -114,7 +116,13 @@ class ScriptedBackend:
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 asked = Asked(path=head[0].split()[1], headers=headers, body=json.loads(body))
                 self.asked.append(asked)
-                if not await self._answer(self.script(asked), writer):
+                self._running += 1
+                self.most_at_once = max(self.most_at_once, self._running)
+                try:
+                    goes_on = await self._answer(self.script(asked), writer)
+                finally:
+                    self._running -= 1
+                if not goes_on:
                     return
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             return
