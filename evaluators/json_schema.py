@@ -9,15 +9,13 @@ answer that is too deep or too large for an honest schema is `TooMuch`.
 from __future__ import annotations
 
 import json
-from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import jsonschema
-from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.exceptions import SchemaError
 from jsonschema.protocols import Validator
 from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 from referencing.exceptions import NoSuchResource, Unresolvable
@@ -25,8 +23,9 @@ from referencing.jsonschema import DRAFT202012, specification_with
 
 from evaluators.exchange import Json
 from evaluators.json_formats import FORMATS
+from evaluators.json_keywords import own_keywords
 from evaluators.patterns import Inexpressible, matcher
-from evaluators.strict_json import NotJson, TooMuch, deeper_than, parse
+from evaluators.strict_json import TooMuch, deeper_than
 
 MAX_SCHEMA_CHARS = 512 * 1024
 MAX_SCHEMA_DEPTH = 96
@@ -200,21 +199,7 @@ def _check_parts(schema: Json) -> None:
 
 def _metered(draft: type[Validator], meter: _Meter, formats: bool) -> Callable[..., Any]:
     """The draft with our patterns and uniqueness, each keyword counted."""
-    keywords: dict[str, Any] = {
-        **draft.VALIDATORS,
-        "pattern": _pattern,
-        "patternProperties": _pattern_properties,
-        "additionalProperties": _additional_properties,
-        "uniqueItems": _unique_items,
-    }
-    if "multipleOf" in keywords:  # draft 3 calls it divisibleBy
-        keywords["multipleOf"] = _multiple_of
-    # gone from the drafts since 2019-09, yet still written by tools that make schemas
-    keywords.setdefault("dependencies", jsonschema.Draft7Validator.VALIDATORS["dependencies"])
-    if formats and draft is jsonschema.Draft7Validator:
-        # asserted by draft 7 as formats are (section 8), annotations since
-        keywords["contentEncoding"] = _content
-        keywords["contentMediaType"] = _content
+    keywords = {**draft.VALIDATORS, **own_keywords(draft, formats=formats)}
 
     def counted(keyword: Any) -> Any:
         def count_then_judge(validator: Any, value: Json, instance: Json, schema: Json) -> Any:
@@ -242,89 +227,6 @@ def _format_checker() -> jsonschema.FormatChecker:
 
 
 _FORMATS = _format_checker()
-
-
-def _pattern(validator: Any, pattern: str, instance: Json, schema: Json) -> Iterator[ValidationError]:
-    if isinstance(instance, str) and not matcher(pattern)(instance):
-        yield ValidationError(f"{instance[:80]!r} does not match {pattern[:80]!r}")
-
-
-def _pattern_properties(
-    validator: Any, patterns: Mapping[str, Json], instance: Json, schema: Json
-) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict):
-        return
-    for pattern, subschema in patterns.items():
-        matches = matcher(pattern)
-        for name, value in instance.items():
-            if matches(name):
-                yield from validator.descend(value, subschema, path=name, schema_path=pattern)
-
-
-def _additional_properties(
-    validator: Any, additional: Json, instance: Json, schema: Mapping[str, Json]
-) -> Iterator[ValidationError]:
-    if not isinstance(instance, dict):
-        return
-    named = schema.get("properties", {})
-    patterns = [matcher(pattern) for pattern in schema.get("patternProperties", {})]
-    for name, value in instance.items():
-        if name in named or any(matches(name) for matches in patterns):
-            continue
-        if additional is False:
-            yield ValidationError(f"additional property {name[:80]!r} is not allowed")
-        else:
-            yield from validator.descend(value, additional, path=name)
-
-
-def _content(
-    validator: Any, _: Json, instance: Json, schema: Mapping[str, Json]
-) -> Iterator[ValidationError]:
-    """Base64 and JSON within a string, the two that can be told."""
-    if not isinstance(instance, str):
-        return
-    content: str | bytes = instance
-    if schema.get("contentEncoding") == "base64":
-        try:
-            content = b64decode(instance, validate=True)
-        except ValueError:  # binascii's, and that of a character beyond ASCII
-            yield ValidationError(f"{instance[:80]!r} is not base64")
-            return
-    if schema.get("contentMediaType") == "application/json":
-        try:
-            parse(content)
-        except NotJson as error:
-            yield ValidationError(f"{instance[:80]!r} does not hold JSON: {error}")
-
-
-def _multiple_of(validator: Any, factor: Json, instance: Json, schema: Json) -> Iterator[ValidationError]:
-    """Exact, on the decimals as they are written: 0.07 is a multiple of 0.01, whatever doubles say."""
-    if not validator.is_type(instance, "number"):
-        return
-    if Fraction(repr(instance)) % Fraction(repr(factor)):
-        yield ValidationError(f"{instance!r} is not a multiple of {factor!r}")
-
-
-def _unique_items(validator: Any, unique: bool, instance: Json, schema: Json) -> Iterator[ValidationError]:
-    """Linear, where comparing each with each is quadratic in what a model wrote."""
-    if not unique or not isinstance(instance, list):
-        return
-    seen: set[object] = set()
-    for item in instance:
-        frozen = _frozen(item)
-        if frozen in seen:
-            yield ValidationError(f"{str(item)[:80]!r} occurs twice")
-            return
-        seen.add(frozen)
-
-
-def _frozen(value: Json) -> object:
-    """A hashable equal of a JSON value; 1 equals 1.0, and neither equals true."""
-    if isinstance(value, dict):
-        return "object", frozenset((name, _frozen(member)) for name, member in value.items())
-    if isinstance(value, list):
-        return "array", tuple(_frozen(item) for item in value)
-    return ("boolean", value) if isinstance(value, bool) else value
 
 
 def _depth(value: Json) -> int:

@@ -1,0 +1,122 @@
+"""Keywords of JSON Schema that we judge ourselves: by RE2, exactly, or in linear time.
+
+Each has the signature of `jsonschema`'s keywords: (validator, keyword's value, instance, schema) -> errors.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import jsonschema
+from jsonschema.exceptions import ValidationError
+from jsonschema.protocols import Validator
+
+from evaluators.exchange import Json
+from evaluators.patterns import matcher
+from evaluators.strict_json import NotJson, parse
+
+Keyword = Callable[[Any, Any, Json, Any], Iterator[ValidationError]]
+
+
+def own_keywords(draft: type[Validator], *, formats: bool) -> dict[str, Keyword]:
+    """What replaces the draft's keywords; `formats`: whether the content of strings is asserted, too."""
+    keywords: dict[str, Keyword] = {
+        "pattern": pattern,
+        "patternProperties": pattern_properties,
+        "additionalProperties": additional_properties,
+        "uniqueItems": unique_items,
+    }
+    if "multipleOf" in draft.VALIDATORS:  # draft 3 calls it divisibleBy
+        keywords["multipleOf"] = multiple_of
+    if "dependencies" not in draft.VALIDATORS:
+        # gone from the drafts since 2019-09, yet still written by tools that make schemas
+        keywords["dependencies"] = jsonschema.Draft7Validator.VALIDATORS["dependencies"]
+    if formats and draft is jsonschema.Draft7Validator:
+        # asserted by draft 7 as formats are (section 8), annotations since
+        keywords["contentEncoding"] = content
+        keywords["contentMediaType"] = content
+    return keywords
+
+
+def pattern(validator: Any, written: str, instance: Json, schema: Json) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not matcher(written)(instance):
+        yield ValidationError(f"{instance[:80]!r} does not match {written[:80]!r}")
+
+
+def pattern_properties(
+    validator: Any, patterns: Mapping[str, Json], instance: Json, schema: Json
+) -> Iterator[ValidationError]:
+    if not isinstance(instance, dict):
+        return
+    for pattern, subschema in patterns.items():
+        matches = matcher(pattern)
+        for name, value in instance.items():
+            if matches(name):
+                yield from validator.descend(value, subschema, path=name, schema_path=pattern)
+
+
+def additional_properties(
+    validator: Any, additional: Json, instance: Json, schema: Mapping[str, Json]
+) -> Iterator[ValidationError]:
+    if not isinstance(instance, dict):
+        return
+    named = schema.get("properties", {})
+    patterns = [matcher(pattern) for pattern in schema.get("patternProperties", {})]
+    for name, value in instance.items():
+        if name in named or any(matches(name) for matches in patterns):
+            continue
+        if additional is False:
+            yield ValidationError(f"additional property {name[:80]!r} is not allowed")
+        else:
+            yield from validator.descend(value, additional, path=name)
+
+
+def content(validator: Any, _: Json, instance: Json, schema: Mapping[str, Json]) -> Iterator[ValidationError]:
+    """Base64 and JSON within a string, the two that can be told."""
+    if not isinstance(instance, str):
+        return
+    held: str | bytes = instance
+    if schema.get("contentEncoding") == "base64":
+        try:
+            held = b64decode(instance, validate=True)
+        except ValueError:  # binascii's, and that of a character beyond ASCII
+            yield ValidationError(f"{instance[:80]!r} is not base64")
+            return
+    if schema.get("contentMediaType") == "application/json":
+        try:
+            parse(held)
+        except NotJson as error:
+            yield ValidationError(f"{instance[:80]!r} does not hold JSON: {error}")
+
+
+def multiple_of(validator: Any, factor: Json, instance: Json, schema: Json) -> Iterator[ValidationError]:
+    """Exact, on the decimals as they are written: 0.07 is a multiple of 0.01, whatever doubles say."""
+    if not validator.is_type(instance, "number"):
+        return
+    if Fraction(repr(instance)) % Fraction(repr(factor)):
+        yield ValidationError(f"{instance!r} is not a multiple of {factor!r}")
+
+
+def unique_items(validator: Any, unique: bool, instance: Json, schema: Json) -> Iterator[ValidationError]:
+    """Linear, where comparing each with each is quadratic in what a model wrote."""
+    if not unique or not isinstance(instance, list):
+        return
+    seen: set[object] = set()
+    for item in instance:
+        frozen = _frozen(item)
+        if frozen in seen:
+            yield ValidationError(f"{str(item)[:80]!r} occurs twice")
+            return
+        seen.add(frozen)
+
+
+def _frozen(value: Json) -> object:
+    """A hashable equal of a JSON value; 1 equals 1.0, and neither equals true."""
+    if isinstance(value, dict):
+        return "object", frozenset((name, _frozen(member)) for name, member in value.items())
+    if isinstance(value, list):
+        return "array", tuple(_frozen(item) for item in value)
+    return ("boolean", value) if isinstance(value, bool) else value
