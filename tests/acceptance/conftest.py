@@ -97,7 +97,8 @@ class System:
     def ledger(self) -> dict[str, Any]:
         answer = self.ask("GET", "/ledger")
         assert answer.status_code == 200, answer.text
-        return dict(answer.json())
+        account = answer.json()
+        return dict(account["counters"]) | {key: account[key] for key in ("balanced", "problems", "pairs")}
 
     def verdict(self, tier: str) -> dict[str, Any]:
         answer = self.ask("GET", f"/models/{MODEL}/tiers/{tier}/verdict")
@@ -192,7 +193,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
                 and "proxy" in log.read_text()
             )
 
-        until(f"everything up; see {log}", ready)
+        until(f"everything up; see {log}", ready, 150)
         system.token = (folder / ".tiergate" / "token").read_text().strip()
         return system
 

@@ -28,7 +28,9 @@ def text_for(body: dict[str, Any], mode: str) -> str:
     question = body["messages"][-1]["content"]
     if body.get("response_format", {}).get("type", "text") != "text":
         number = re.search(r"\d+", question)
-        answer = json.dumps({"order": int(number.group()) if number else 0, "note": "订单🙂"}, ensure_ascii=False)
+        answer = json.dumps(
+            {"order": int(number.group()) if number else 0, "note": "订单🙂"}, ensure_ascii=False
+        )
         return answer[:-4] if mode == "broken" else answer
     prompt = "\n".join(message["content"] for message in body["messages"])
     asked = re.search(r"[Ww]hat is the (?P<key>[\w ]+)\?", question[-120:])
@@ -114,7 +116,7 @@ def serve(port: int, model: str) -> None:
             Route("/health", backend.health),
         ]
     )
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", timeout_keep_alive=30)
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", timeout_graceful_shutdown=1)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
+import signal
 import threading
 import time
 from typing import Any
@@ -38,7 +40,11 @@ def settled(system: System) -> dict[str, Any]:
 
     def quiet() -> dict[str, Any] | None:
         account = system.ledger()
-        return account if account["balanced"] and account["waiting"] == 0 and account["seen"] >= system.sent else None
+        return (
+            account
+            if account["balanced"] and account["waiting"] == 0 and account["seen"] >= system.sent
+            else None
+        )
 
     try:
         return until("a settled ledger", quiet, 90)
@@ -66,7 +72,9 @@ def test_a_damaged_tier_is_rejected_and_a_healthy_one_accepted_then_serves(start
     assert broken["long_context_recall"]["decision"] == "reject"
     assert broken["refusal"]["decision"] != "reject"
     assert findings(healthy)["structured_output"]["n"] == 30
-    assert healthy["gates"] | {"control": "passed", "slo": "not_asked", "money": "not_asked"} == healthy["gates"]
+    assert (
+        healthy["gates"] | {"control": "passed", "slo": "not_asked", "money": "not_asked"} == healthy["gates"]
+    )
 
     refused = system.ask("PUT", f"/models/{MODEL}/tiers/w2/approval", json={})
     assert refused.status_code == 409
@@ -121,8 +129,8 @@ def approve_and_roll_back_under_load(system: System) -> None:
         for thread in threads:
             thread.join()
     assert failures == []
-    actions = [entry["action"] for entry in system.ask("GET", f"/models/{MODEL}/decisions").json()["decisions"]]
-    assert {"approve", "rollback"} <= set(actions)
+    actions = [entry["action"] for entry in system.ask("GET", f"/models/{MODEL}/decisions").json()["entries"]]
+    assert {"approve", "roll_back"} <= set(actions)
 
 
 def test_clients_notice_nothing_while_everything_downstream_fails(start: Start) -> None:
@@ -141,13 +149,11 @@ def test_clients_notice_nothing_while_everything_downstream_fails(start: Start) 
     clients_are_served(200)
     system.backends["w8a8"].script(mode="error")
     clients_are_served(300)
+    until("a replay is answered 500", lambda: system.backends["w8a8"].seen().get("error", 0) >= 2)
     system.backends["w8a8"].script(mode="ok")
     with system.frozen("celery", "replay"):
         clients_are_served(400)
     for pid in system.part("valkey-server"):
-        import os
-        import signal
-
         os.kill(pid, signal.SIGKILL)
     clients_are_served(500)
     until("Valkey is back", lambda: system.part("valkey-server"))
