@@ -222,7 +222,8 @@ def extraction(number: int, *, stream: bool = False) -> dict[str, Any]:
 def recall(number: int, *, stream: bool = False) -> dict[str, Any]:
     """A long context with facts that occur once, and an unrelated closing question."""
     filler = " ".join(f"Paragraph {i} of file {number} talks about rivers and bridges." for i in range(12))
-    facts = f"The access code of the north room is {4000 + number}. {filler} The magic number is {70000 + number}."
+    opening = f"The access code of the north room is {4000 + number}."
+    facts = f"{opening} {filler} The magic number is {70000 + number}."
     return {
         "messages": [{"role": "user", "content": f"{facts}\n\nSummarise file {number} in a sentence."}],
         "stream": stream,

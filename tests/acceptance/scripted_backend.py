@@ -1,7 +1,7 @@
-"""A real inference server in all but the model: answers chat completions by rule, and misbehaves when told to.
+"""A real inference server in all but the model: answers by rule, and misbehaves when told to.
 
-Run as its own process: `python scripted_backend.py PORT MODEL`. `POST /_script` sets how it behaves from then on:
-{"mode": "ok" | "broken" | "error" | "hang" | "refuse"}; `GET /_seen` counts requests by mode and lists their ids.
+Run as its own process: `python scripted_backend.py PORT MODEL`. `POST /_script` sets how it behaves from then
+on: {"mode": "ok" | "broken" | "error" | "hang" | "refuse", "pause": seconds}; `GET /_seen` counts requests.
 """
 
 from __future__ import annotations
