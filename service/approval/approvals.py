@@ -17,7 +17,7 @@ from service.approval.answers import approval_out, policy_digest, verdict_out
 from service.approval.backends import ask_health
 from service.approval.desk import CallerOf, Desk
 from service.approval.errors import Problem
-from service.approval.names import find_candidate
+from service.approval.names import find_candidate, find_tier
 from service.approval.promotion import (
     artifact_of,
     check_verdict,
@@ -67,7 +67,10 @@ def approval_routes(desk: Desk) -> APIRouter:
 
     @router.post("/models/{model:path}/rollback", summary="Route a model to a lower rung")
     async def rollback(model: str, caller: CallerOf, body: RollbackBody | None = None) -> ChangeOut:
-        """Needs no evidence. The approval of the tier that served stays; revoke it if it may not return."""
+        """Needs no evidence. The approval of the tier that served stays: revoke it if it may not return.
+
+        Name `to` or `if_serving` in a call that may be repeated, or it goes down one rung each time.
+        """
         return await _settle(lambda: _roll_back(desk, model, caller, body or NONE))
 
     return router
@@ -156,9 +159,14 @@ async def _revoke(
 
 async def _roll_back(desk: Desk, model: str, caller: Caller, body: RollbackBody) -> ChangeOut:
     standing = await run_in_threadpool(desk.standing, model)
-    target = rollback_target(standing, body.to)
+    serving = highest(standing)
+    if body.if_serving is None or find_tier(standing.ladder, body.if_serving).name == serving:
+        target = rollback_target(standing, body.to)
+    else:
+        target = serving  # somebody was faster: nothing is left to do
     warnings: tuple[str, ...] = ()
-    changed = standing.route.weights.get(target) != 100
+    # Rolling back to the highest serving tier leaves a split route as it is: anything else would promote it.
+    changed = target != serving
     if changed:
         warnings = await _check_health(desk, standing.ladder.tier(target), force=body.force)
         await _move(
@@ -167,7 +175,7 @@ async def _roll_back(desk: Desk, model: str, caller: Caller, body: RollbackBody)
             Route.only(model, target),
             caller,
             reason=body.reason,
-            because=f"rolled back from {highest(standing)}",
+            because=f"rolled back from {serving}",
         )
     published = await run_in_threadpool(publish, desk, standing.ladder)
     return published.answer(target, changed=changed, warnings=warnings)

@@ -16,6 +16,7 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Digest = Annotated[str, StringConstraints(pattern=r"^(sha256:)?[0-9a-f]{64}$")]
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[smhdw]$")]
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
+TierName = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 YEAR = 366 * 86400
 EPOCH = "5f0c3f1fb2b1f0c1f1e0a7a8a1d57a3c0a2f2a5f0a4c6f4d2f7b8b1d9e3c4a5b"
 
@@ -256,8 +257,12 @@ class ApprovalBody(Body):
 
 
 class RollbackBody(Body):
-    to: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = Field(
+    to: TierName | None = Field(
         default=None, description="A rung below the one that serves; the next approved one by default."
+    )
+    if_serving: TierName | None = Field(
+        default=None,
+        description="Only if this is the highest tier that serves, so that a repeated call goes down once.",
     )
     reason: Reason | None = None
     force: bool = Field(default=False, description="Do not ask the target's backends whether they are up.")

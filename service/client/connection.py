@@ -94,10 +94,20 @@ class TiergateClient:
         return read_route_change(self._ask("DELETE", f"{_tier(model, tier)}/approval", question=question))
 
     def roll_back(
-        self, model: str, *, to: str | None = None, reason: str | None = None, force: bool = False
+        self,
+        model: str,
+        *,
+        to: str | None = None,
+        if_serving: str | None = None,
+        reason: str | None = None,
+        force: bool = False,
     ) -> RouteChange:
-        """Route the model to a lower rung; needs no evidence."""
-        body: dict[str, Any] = {key: value for key, value in (("to", to), ("reason", reason)) if value}
+        """Route the model to a lower rung; needs no evidence.
+
+        Without `to` and `if_serving` a second call goes down a second rung.
+        """
+        asked = {"to": to, "if_serving": if_serving, "reason": reason}
+        body: dict[str, Any] = {key: value for key, value in asked.items() if value}
         if force:
             body["force"] = True
         return read_route_change(self._ask("POST", f"{_model(model)}/rollback", body=body))

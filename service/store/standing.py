@@ -6,7 +6,7 @@ from the tallies at every reading; nothing of them is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -15,6 +15,7 @@ from redis import RedisError
 from service.decision.decide import decide
 from service.decision.evidence import Evidence
 from service.decision.policy import Policy
+from service.decision.tally import Tally
 from service.decision.verdict import Decision, Verdict
 from service.fleet import Ladder, Route, Tier
 from service.store.account import LedgerAccount
@@ -112,6 +113,7 @@ def read_standing(
 ) -> Standing:
     """Every rung, or those from the baseline to `up_to`: a verdict depends on the rungs below it only."""
     route = route_of(db, ladder)
+    control = read_control(db, ladder, question, route=route)
     rungs: list[Rung] = []
     below: Decision | None = None
     last = len(ladder.tiers) if up_to is None else ladder.rung(up_to) + 1
@@ -131,7 +133,7 @@ def read_standing(
                 )
             )
             continue
-        evidence = read_evidence(db, ladder, tier, question, route=route)
+        evidence = _evidence(db, ladder, tier, question, control)
         verdict = decide(question.policy, evidence, rung_below=below)
         approval = current_approval(db, ladder.model, tier.name)
         rungs.append(
@@ -163,23 +165,30 @@ def read_account(db: Database, captures: Captures, model: str | None = None, *, 
         return replace(known, problems=(*known.problems, problem))
 
 
-def read_evidence(db: Database, ladder: Ladder, tier: Tier, question: Question, *, route: Route) -> Evidence:
-    """All that is known of a candidate in the epoch that counts now."""
+def read_control(
+    db: Database, ladder: Ladder, question: Question, *, route: Route
+) -> Mapping[str, Tally] | None:
+    """The baseline against itself, by evaluator; None when no control can run and none ever did."""
     model, baseline = ladder.model, ladder.baseline
-    epoch = question.epoch_of(model, tier.name)
-    control = read_tallies(
-        db, model=model, tier=baseline.name, arm=Arm.CONTROL, epoch=question.epoch_of(model, baseline.name)
-    )
+    epoch = question.epoch_of(model, baseline.name)
+    control = read_tallies(db, model=model, tier=baseline.name, arm=Arm.CONTROL, epoch=epoch)
     can_run = bool(baseline.shadow) or question.control_on_serving or not route.weights.get(baseline.name)
+    return control if control or can_run else None
+
+
+def _evidence(
+    db: Database, ladder: Ladder, tier: Tier, question: Question, control: Mapping[str, Tally] | None
+) -> Evidence:
+    """All that is known of a candidate in the epoch that counts now."""
+    model, epoch = ladder.model, question.epoch_of(ladder.model, tier.name)
+    least = min(criterion.min_pairs for criterion in question.policy.criteria)
     return Evidence(
         model=model,
         tier=tier.name,
         epoch=epoch,
-        attempt=epoch_attempt(
-            db, model, tier.name, epoch, min(criterion.min_pairs for criterion in question.policy.criteria)
-        ),
+        attempt=epoch_attempt(db, model, tier.name, epoch, least),
         tiers_under_test=len(ladder.candidates),
         tallies=read_tallies(db, model=model, tier=tier.name, arm=Arm.CANDIDATE, epoch=epoch),
-        control=control if control or can_run else None,
+        control=control,
         coverage=read_coverage(db, model, tier.name, epoch),
     )

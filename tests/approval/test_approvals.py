@@ -232,9 +232,33 @@ def test_a_rollback_can_name_its_target(api: LiveApi) -> None:
     assert code(client.post(ROLLBACK, json={"to": "w4a16"})) == (409, "not_lower")
 
 
+def test_a_rollback_that_names_who_serves_goes_down_once_however_often_it_is_sent(api: LiveApi) -> None:
+    api.accept("w8a8", "w4a16")
+    client = api.client("approve")
+    for tier in ("w8a8", "w4a16"):
+        client.put(approval(tier), json={})
+    changes = [client.post(ROLLBACK, json={"if_serving": "w4a16"}).json() for _ in range(3)]
+    assert [(change["changed"], change["tier"]) for change in changes] == [
+        (True, "w8a8"),
+        (False, "w8a8"),
+        (False, "w8a8"),
+    ]
+    assert serving(api) == "w8a8"
+    assert code(client.post(ROLLBACK, json={"if_serving": "w4a17"})) == (404, "unknown_tier")
+
+
 def test_a_rollback_from_a_split_route_leaves_nobody_above(api: LiveApi) -> None:
     set_route(api.db, Route(model=MODEL, weights={"bf16": 95, "w8a8": 5}), at=api.clock(), actor="somebody")
     assert api.client("approve").post(ROLLBACK).json()["route"]["weights"] == {"bf16": 100}
+
+
+def test_a_rollback_never_raises_the_share_of_a_tier_on_trial(api: LiveApi) -> None:
+    api.accept("w8a8")
+    client = api.client("approve")
+    client.put(approval("w8a8"), json={})
+    set_route(api.db, Route(model=MODEL, weights={"bf16": 95, "w8a8": 5}), at=api.clock(), actor="somebody")
+    change = client.post(ROLLBACK, json={"to": "w8a8"}).json()
+    assert (change["changed"], change["route"]["weights"]) == (False, {"bf16": 95, "w8a8": 5})
 
 
 def test_a_dead_target_of_a_rollback_is_refused_unless_a_person_insists(
