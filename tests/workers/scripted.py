@@ -114,7 +114,7 @@ class ScriptedBackend:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
                 headers = {k.lower(): v.strip() for k, v in (line.split(":", 1) for line in head[1:] if line)}
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
-                asked = Asked(path=head[0].split()[1], headers=headers, body=json.loads(body))
+                asked = Asked(path=head[0].split()[1], headers=headers, body=json.loads(body or b"{}"))
                 self.asked.append(asked)
                 self._running += 1
                 self.most_at_once = max(self.most_at_once, self._running)
