@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.client.connection import TiergateClient
 from service.client.readings import Document, VerdictReading
@@ -101,17 +101,16 @@ def _positions(
             seconds=clock() - started,
             ending=ending,
         )
+        if not ending and (ending := _why_end(plan, driver, position)):
+            position, ended_at = replace(position, ending=ending), clock()
+            driver.halt()
         yield position
         if not ending:
-            ending, ended_at = _why_end(plan, driver, position), clock()
-            if ending:
-                driver.halt()
-            else:
-                driver.allow(judged + plan.backlog)
-        quiet = driver.settled == driver.started and _settled(counters, driver)
-        if ending and quiet:
+            driver.allow(judged + plan.backlog)
+            continue
+        if driver.settled == driver.started and _settled(counters, driver):
             return
-        if ending and clock() - ended_at > SETTLE_SECONDS:
+        if clock() - ended_at > SETTLE_SECONDS:
             raise WalkBroken(
                 f"{SETTLE_SECONDS:g} s after the last prompt {driver.started - judged} captures are not "
                 f"judged yet; the ledger says {counters}"
@@ -119,9 +118,9 @@ def _positions(
 
 
 def _settled(counters: Document, driver: Driver) -> bool:
-    """Whether every request has reached the ledger and no capture is left to judge."""
+    """Whether every answered request has reached the ledger and no capture is left to judge."""
     left = int(counters["in_flight"]) + int(counters["waiting"])
-    return left == 0 and int(counters["seen"]) >= driver.settled
+    return left == 0 and int(counters["seen"]) >= driver.answered
 
 
 def _why_end(plan: DemoPlan, driver: Driver, position: Position) -> str:
