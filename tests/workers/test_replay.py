@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import redis
@@ -415,8 +418,6 @@ def test_what_cannot_be_put_to_another_backend_is_settled_without_pairs(
     server = backend(always(GOOD))
     bench = bench_of(tier("bf16", None, shadow=server.url), tier("w4a16", server.url))
     capture = exchange(question("x"))
-    from dataclasses import replace
-
     ids = ship(valkey.url, [replace(capture, request_body=body)])
     replay_batch(bench, ids, delivery="1")
     assert server.asked == []
@@ -440,8 +441,6 @@ def test_the_broker_sees_ids_only(valkey: ValkeyServer, redis_client: redis.Redi
     [capture_id] = ship(valkey.url, [capture])
     [message] = redis_client.lrange(QUEUE, 0, -1)
     assert b"secret" not in message
-    import base64
-
     assert json.loads(base64.b64decode(json.loads(message)["body"]))[0] == [[capture_id]]
     stored = redis_client.get(f"tiergate:capture:{capture_id}")
     assert stored is not None
@@ -456,8 +455,6 @@ def test_leases_are_extended_while_a_candidate_is_slow(
     bench = bench_of(*tiers, lease_seconds=0.6)
     ids = ship(valkey.url, orders(1))
     stolen: list[str] = []
-
-    import threading
 
     def thief() -> None:
         end = time.time() + 1.0
@@ -493,8 +490,6 @@ def test_one_capture_that_we_trip_over_does_not_take_the_others_along(
 ) -> None:
     server = backend(always(GOOD))
     bench = bench_of(tier("bf16", None, shadow=server.url), tier("w4a16", server.url))
-    from dataclasses import replace
-
     captures = [*orders(2), replace(exchange(question("x")), model="unknown to the configuration")]
     replay_batch(bench, ship(valkey.url, captures), delivery="1")
     assert tally(bench, "w4a16", "structured_output").n == 2
