@@ -131,17 +131,14 @@ def verify(db: Database) -> int | None:
     with db.read() as connection:
         head = connection.execute(select(decision_head)).one_or_none()
         seq, prev = 0, GENESIS
-        rows = connection.execution_options(yield_per=1000).execute(
-            select(decisions).order_by(decisions.c.seq)
-        )
-        for row in rows:
-            seq += 1
-            written = (row.seq, row.at, row.actor, row.action, row.model, row.tier, row.detail, row.prev)
-            if row.seq != seq:
-                return seq
-            if row.prev != prev or row.digest != _digest(*written):
-                return seq
-            prev = row.digest
+        paged = connection.execution_options(yield_per=1000)
+        with paged.execute(select(decisions).order_by(decisions.c.seq)) as rows:
+            for row in rows:
+                seq += 1
+                written = (row.seq, row.at, row.actor, row.action, row.model, row.tier, row.detail, row.prev)
+                if row.seq != seq or row.prev != prev or row.digest != _digest(*written):
+                    return seq
+                prev = row.digest
     if head is None:
         return None if seq == 0 else 1
     if head.seq > seq:

@@ -87,13 +87,14 @@ def recount(db: Database) -> Recount:
 def _units(connection: Connection) -> Iterator[Unit]:
     """Every unit with its pairs. A unit that lost its pairs is missed, and so makes a difference."""
     of_pair = [column.name for column in pairs.columns if column.name != "unit_id"]
-    rows = connection.execution_options(yield_per=1000).execute(
+    wanted = (
         select(units, *(pairs.c[name].label(f"pair_{name}") for name in of_pair))
         .join(pairs, pairs.c.unit_id == units.c.unit_id)
         .order_by(units.c.unit_id, pairs.c.item)
     )
-    for _, group in groupby(rows, key=lambda row: row.unit_id):
-        yield _unit(list(group), of_pair)
+    with connection.execution_options(yield_per=1000).execute(wanted) as rows:
+        for _, group in groupby(rows, key=lambda row: row.unit_id):
+            yield _unit(list(group), of_pair)
 
 
 def _unit(rows: list[Row[Any]], of_pair: list[str]) -> Unit:

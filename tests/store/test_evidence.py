@@ -1,0 +1,147 @@
+"""What a verdict is read from."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import insert, select, update
+
+from service.decision.tally import Tally, Triple
+from service.store.counters import Count, ledger_key
+from service.store.database import open_database
+from service.store.evidence import epoch_attempt, read_coverage, read_tallies, recent_pairs
+from service.store.pairs import record
+from service.store.schema import ledger_counters, tallies
+
+
+def put(database, *units, at=1.0):
+    record(database, capture_id=units[0].capture_id, owner="w", units=units, at=at)
+
+
+def read(database, **changes):
+    return read_tallies(
+        database, **{"model": "m", "tier": "w8a8", "arm": "candidate", "epoch": "e1", **changes}
+    )
+
+
+def test_nothing_recorded_is_no_evidence(database):
+    assert read(database) == {}
+    with pytest.raises(ValueError, match="not a valid Arm"):
+        read(database, arm="experiment")
+
+
+def test_strata_are_summed_into_a_histogram_of_triples(database, unit_of):
+    put(database, unit_of("c1", "pf", stratum="short"))
+    put(database, unit_of("c2", "pf", stratum="long"))
+    put(database, unit_of("c3", ["pf", "ff", "fp"], stratum="long"))
+    put(database, unit_of("c4", ["u", "pp"], stratum="long", counted=False))
+    assert read(database) == {
+        "structured_output": Tally(
+            units={Triple(1, 1, 0): 2, Triple(3, 1, 1): 1},
+            both_failed=1,
+            unscored={"shadow": 1},
+            not_counted=1,
+        )
+    }
+
+
+def test_a_row_of_an_unknown_kind_is_an_error_and_not_left_out(database, unit_of):
+    put(database, unit_of("c1", "pf"))
+    with database.write() as connection:
+        connection.execute(update(tallies).values(kind="guess"))
+    with pytest.raises(ValueError, match="not a valid Kind"):
+        read(database)
+
+
+def test_coverage_holds_requests_and_counted_pairs_by_stratum(database, unit_of):
+    with database.write() as connection:
+        connection.execute(
+            insert(ledger_counters),
+            [
+                {"instance": instance, "counter": ledger_key(Count.TRAFFIC, model, stratum), "amount": amount}
+                for instance, model, stratum, amount in [
+                    ("i1", "m", "short|json", 10),
+                    ("i2", "m", "short|json", 5),
+                    ("i1", "m", "long", 1),
+                    ("i1", "m2", "long", 100),
+                    ("i1", "%", "long", 100),
+                ]
+            ],
+        )
+    put(database, unit_of("c1", ["pf", "pp"], stratum="long"), unit_of("c1", "pp", evaluator="refusal"))
+    put(database, unit_of("c2", "pp", stratum="long", counted=False))
+    put(database, unit_of("c3", "pp", stratum="long", arm="control"))
+    found = read_coverage(database, "m", "w8a8", "e1")
+    assert found.traffic == {"short|json": 15, "long": 1}
+    assert found.evidence == {"long": 2, "short": 1}
+
+
+def fill(database, unit_of, epoch, pairs):
+    for number in range(pairs):
+        put(database, unit_of(f"{epoch}-{number}", "pp", epoch=epoch))
+
+
+def test_epochs_are_numbered_in_the_order_in_which_they_reach_their_minimum(database, unit_of):
+    def attempt(epoch, min_pairs=3):
+        return epoch_attempt(database, "m", "w8a8", epoch, min_pairs)
+
+    assert attempt("e1") == 1
+    fill(database, unit_of, "e1", 2)
+    assert attempt("e2") == 1  # e1 has not reached its minimum: nothing is spent
+    fill(database, unit_of, "e2", 3)
+    assert attempt("e2") == 1
+    assert attempt("e1") == 2
+    put(database, unit_of("e1-last", "pp", epoch="e1"))
+    assert attempt("e1") == 2
+    assert attempt("e2") == 1  # coming back resumes it
+    assert attempt("e3") == 3
+    assert epoch_attempt(database, "m", "another tier", "e1", 3) == 1
+
+
+def test_two_who_look_at_once_agree_on_an_epochs_number(database, unit_of):
+    fill(database, unit_of, "e1", 1)
+    fill(database, unit_of, "e2", 1)
+    with ThreadPoolExecutor(8) as pool:
+        looks = list(pool.map(lambda n: epoch_attempt(database, "m", "w8a8", f"e{n % 2 + 1}", 1), range(8)))
+    assert len(set(looks[::2])) == len(set(looks[1::2])) == 1
+    assert {looks[0], looks[1]} == {1, 2}
+
+
+def test_recent_pairs_are_newest_first_and_of_candidates_only(database, unit_of):
+    put(database, unit_of("c1", ["pp", "pf"], at=10.0))
+    put(database, unit_of("c2", "pp", at=30.0), unit_of("c2", "pf", arm="control", at=30.0))
+    put(database, unit_of("c3", "u", at=20.0))
+    found = recent_pairs(database, "m", "w8a8")
+    assert [(each.capture_id, each.pair.item) for each in found] == [
+        ("c2", 0),
+        ("c3", 0),
+        ("c1", 0),
+        ("c1", 1),
+    ]
+    assert found[3].pair.candidate_label == "not_json"
+    assert found[3].pair.candidate_reason == "expected JSON, found prose"
+    assert found[0].pair == unit_of("c2", "pp").rows[0]
+    assert [each.at for each in recent_pairs(database, "m", "w8a8", limit=2)] == [30.0, 20.0]
+    with pytest.raises(ValueError, match="at least 1"):
+        recent_pairs(database, "m", "w8a8", limit=0)
+
+
+def test_discordant_pairs_only_are_those_whose_arms_differ(database, unit_of):
+    put(database, unit_of("c1", ["pp", "pf", "fp", "ff", "u"]))
+    put(database, unit_of("c2", ["pp", "ff"]))
+    found = recent_pairs(database, "m", "w8a8", discordant_only=True)
+    assert [(each.capture_id, each.pair.item) for each in found] == [("c1", 1), ("c1", 2)]
+
+
+def test_reading_a_tier_touches_its_own_rows_by_index(sqlite_url):
+    database = open_database(sqlite_url)
+    wanted = select(tallies).where(
+        tallies.c.model == "m", tallies.c.tier == "t", tallies.c.arm == "a", tallies.c.epoch == "e"
+    )
+    with database.read() as connection:
+        compiled = wanted.compile(compile_kwargs={"literal_binds": True})
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}").fetchall()
+    database.close()
+    assert "USING INDEX" in str(plan)
+    assert "model=? AND tier=? AND arm=? AND epoch=?" in str(plan)

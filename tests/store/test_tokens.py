@@ -1,0 +1,96 @@
+"""Tokens: shown once, stored hashed, found by nobody else."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+
+from service.store.schema import tokens
+from service.store.tokens import NameTaken, Token, create, list_tokens, lookup, revoke
+
+
+def make(database, name="ci", scopes=("read", "approve"), **options):
+    return create(database, name=name, scopes=scopes, now=100.0, **options)
+
+
+def test_a_secret_finds_its_token_and_is_stored_nowhere(database):
+    secret = make(database)
+    expected = Token(name="ci", scopes=frozenset({"read", "approve"}), created_at=100.0, expires_at=None)
+    assert lookup(database, secret, now=101.0) == expected
+    with database.read() as connection:
+        row = connection.execute(select(tokens)).one()
+    assert secret not in str(row)
+    assert secret.rpartition("_")[2] not in str(row)
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        lambda secret: "",
+        lambda secret: secret[:-1],
+        lambda secret: secret + "x",
+        lambda secret: secret[:-1] + ("a" if secret[-1] != "a" else "b"),
+        lambda secret: secret.replace("tg_", "tk_"),
+        lambda secret: secret.rpartition("_")[0],
+        lambda secret: "tg__x",
+        lambda secret: "tg_\0_x",
+        lambda secret: "tg_' OR 1=1 --_x",
+        lambda secret: "tg_\ud83d_x",
+    ],
+)
+def test_nothing_else_finds_it(database, tamper):
+    assert lookup(database, tamper(make(database)), now=101.0) is None
+
+
+def test_the_secret_of_one_token_does_not_open_another(database):
+    one, two = make(database, "one"), make(database, "two")
+    mixed = f"{one.rsplit('_', 1)[0]}_{two.split('_', 2)[2]}"
+    assert lookup(database, mixed, now=101.0) is None
+
+
+def test_an_expired_or_revoked_token_is_none(database):
+    brief, lasting = make(database, "brief", expires_at=200.0), make(database, "lasting")
+    assert lookup(database, brief, now=199.9).name == "brief"
+    assert lookup(database, brief, now=200.0) is None
+    assert revoke(database, "lasting", now=150.0)
+    assert not revoke(database, "lasting", now=151.0)
+    assert not revoke(database, "nobody", now=151.0)
+    assert lookup(database, lasting, now=151.0) is None
+
+
+def test_a_name_is_used_once_even_after_revocation(database):
+    make(database)
+    revoke(database, "ci", now=150.0)
+    with pytest.raises(NameTaken, match="take another name"):
+        make(database)
+
+
+def test_tokens_in_force_are_listed_by_name(database):
+    make(database, "b", scopes=["read"])
+    make(database, "a", scopes=["admin"], expires_at=200.0)
+    make(database, "c")
+    revoke(database, "c", now=101.0)
+    assert [token.name for token in list_tokens(database, 150.0)] == ["a", "b"]
+    assert [token.name for token in list_tokens(database, 200.0)] == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"name": ""}, "1 to 100"),
+        ({"name": "x" * 101}, "1 to 100"),
+        ({"name": "a\nb"}, "printable"),
+        ({"scopes": []}, "at least one"),
+        ({"scopes": ["read", "root"]}, r"unknown scopes \['root'\]"),
+        ({"expires_at": 100.0}, "after it is made"),
+    ],
+)
+def test_bad_input_says_what_is_wrong(database, options, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        make(database, **options)
+
+
+def test_a_secret_has_enough_randomness(database):
+    one, two = make(database, "one"), make(database, "two")
+    assert one != two
+    assert len(one.split("_", 2)[2]) >= 43  # 256 bits in base64
