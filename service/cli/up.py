@@ -33,6 +33,7 @@ def up(
     settings = load_or_exit(config)
     from service.launch import (
         PortUnusable,
+        RedisUnusable,
         StartFailed,
         StateDirInUse,
         ToldToStop,
@@ -49,7 +50,7 @@ def up(
                 running.supervisor.wait()
     except ToldToStop:
         _say("everything is stopped")
-    except (PortUnusable, StartFailed, StateDirInUse, StoreUnusable) as error:
+    except (PortUnusable, RedisUnusable, StartFailed, StateDirInUse, StoreUnusable) as error:
         raise fail(str(error)) from None
     except OSError as error:
         raise fail(f"{error.filename or 'this machine'}: {error.strerror}") from None

@@ -22,6 +22,7 @@ and, in `check_stores`, with Redis and the database.
 Imported only by `service.cli` and `service.demo`.
 """
 
+from service.launch.check_stores import RedisUnusable
 from service.launch.everything import Running, everything
 from service.launch.lock import StateDirInUse, owning
 from service.launch.part import Part, Ready, at_once, http_ok, listens, logs
@@ -33,6 +34,7 @@ __all__ = [
     "Part",
     "PortUnusable",
     "Ready",
+    "RedisUnusable",
     "Running",
     "StartFailed",
     "StateDirInUse",

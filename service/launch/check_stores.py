@@ -12,6 +12,17 @@ from service.settings import Settings
 from service.store.database import StoreUnusable, open_database
 
 
+class RedisUnusable(Exception):
+    """Redis or the broker cannot be used, with what to do."""
+
+
+def check_redis(settings: Settings) -> None:
+    """Raise `RedisUnusable` when a server that is not embedded would fail `tiergate check`."""
+    for line in _redis_lines(settings):
+        if line.level is Level.FAIL:
+            raise RedisUnusable(f"{line.subject}: {line.text}")
+
+
 def store_lines(settings: Settings) -> list[Line]:
     """Asks each store; makes the tables of an empty database, which is how one finds out that it may."""
     return [*_redis_lines(settings), _database_line(settings), _key_line(settings)]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from redis import RedisError
 
+from service.launch.check_stores import check_redis
 from service.launch.lock import owning
 from service.launch.part import Part, Ready, http_ok, logs
 from service.launch.ports import check_free, free_port
@@ -56,13 +57,14 @@ def everything(
 ) -> Iterator[Running]:
     """Everything, for as long as the block lasts; `extra_parts` start first and stop last.
 
-    Raises `StateDirInUse`, `PortUnusable`, `StoreUnusable` or `StartFailed`, each with what to do, and leaves
-    nothing running.
+    Raises `StateDirInUse`, `PortUnusable`, `RedisUnusable`, `StoreUnusable` or `StartFailed`, each with what
+    to do, and leaves nothing running.
     """
     state_dir = settings.state_dir
     with ExitStack() as stack:
         lock = stack.enter_context(owning(state_dir))
         proxy, admin, api = _addresses(settings)
+        check_redis(settings)
         token_file = keep_token(settings, now=time.time())
         told = {
             "TIERGATE_CONFIG": str(settings.path),

@@ -1,0 +1,177 @@
+"""`init`, `check`, `schema` and `token` as a person at a shell meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from service.launch import free_port
+from tests.launch.conftest import models_page, serving
+
+Tiergate = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def tiergate(tmp_path: Path) -> Tiergate:
+    """Runs the command in a directory of its own, with no TIERGATE_ variable but these."""
+
+    def run(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("TIERGATE_")}
+        return subprocess.run(
+            [sys.executable, "-m", "service.cli", *arguments],
+            cwd=tmp_path,
+            env={**clean, "NO_COLOR": "1", **environ},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+def configuration(directory: Path, url: str, *, more: str = "") -> None:
+    (directory / "tiergate.yaml").write_text(
+        "models:\n  qwen:\n    ladder:\n"
+        f"      - {{tier: bf16, backends: ['{url}'], shadow: ['{url}']}}\n"
+        f"      - {{tier: w8a8, backends: ['{url}']}}\n"
+        f"policy: {{gates: {{slo: off, money: off}}}}\n{more}"
+    )
+
+
+def test_init_writes_a_file_that_check_accepts_and_says_what_comes_next(
+    tiergate: Tiergate, tmp_path: Path
+) -> None:
+    made = tiergate("init")
+    assert made.returncode == 0
+    assert "tiergate check -c tiergate.yaml" in made.stdout
+    checked = tiergate("check", "--offline")
+    assert checked.returncode == 0, checked.stderr
+    assert (tmp_path / "tiergate.yaml").read_text().startswith("# Tiergate.")
+
+
+def test_init_replaces_a_file_only_when_told_to(tiergate: Tiergate, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("precious")
+    refused = tiergate("init", "mine.yaml")
+    assert (refused.returncode, "--force" in refused.stderr) == (1, True)
+    assert (tmp_path / "mine.yaml").read_text() == "precious"
+    assert tiergate("init", "mine.yaml", "--force").returncode == 0
+    assert (tmp_path / "mine.yaml").read_text() != "precious"
+
+
+def test_init_where_nothing_can_be_written_says_so(tiergate: Tiergate) -> None:
+    refused = tiergate("init", "no/such/directory.yaml")
+    assert (refused.returncode, "cannot be written" in refused.stderr) == (1, True)
+
+
+def test_check_has_one_line_for_each_thing_and_succeeds_when_all_is_well(
+    tiergate: Tiergate, tmp_path: Path
+) -> None:
+    with serving({"/health": (200, ""), "/v1/models": (200, models_page("qwen"))}) as url:
+        configuration(tmp_path, url)
+        checked = tiergate("check")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    *lines, summary = checked.stdout.splitlines()
+    assert [line.split()[0] for line in lines] == ["ok"] * 6
+    assert summary.endswith("0 failed, 0 warnings, 6 ok")
+
+
+def test_check_fails_for_a_dead_backend_and_names_it(tiergate: Tiergate, tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    configuration(tmp_path, url)
+    checked = tiergate("check")
+    assert checked.returncode == 1
+    assert f"fail  qwen/bf16 {url}: cannot be reached" in checked.stdout
+
+
+def test_a_wrong_configuration_lists_everything_on_standard_error(tiergate: Tiergate, tmp_path: Path) -> None:
+    configuration(tmp_path, "http://a:1", more="mirorr: {}\nproxy: {listten: x}\n")
+    checked = tiergate("check")
+    assert checked.returncode == 2
+    assert "did you mean `mirror`?" in checked.stderr
+    assert "did you mean `listen`?" in checked.stderr
+    assert "Traceback" not in checked.stderr
+
+
+def test_without_a_configuration_every_command_says_how_to_get_one(tiergate: Tiergate) -> None:
+    for command in (["check"], ["up"], ["token", "list"], ["proxy"], ["api"]):
+        refused = tiergate(*command)
+        assert refused.returncode == 2, command
+        assert "tiergate init" in refused.stderr, command
+
+
+def test_the_schema_is_json_on_standard_output_or_in_a_file(tiergate: Tiergate, tmp_path: Path) -> None:
+    shown = tiergate("schema")
+    assert json.loads(shown.stdout)["title"] == "tiergate.yaml"
+    assert tiergate("schema", "-o", "schema.json").returncode == 0
+    assert json.loads((tmp_path / "schema.json").read_text()) == json.loads(shown.stdout)
+
+
+def test_a_token_is_shown_once_listed_without_its_secret_and_revoked_by_name(
+    tiergate: Tiergate, tmp_path: Path
+) -> None:
+    configuration(tmp_path, "http://a:1")
+    made = tiergate("token", "new", "pipeline", "--scope", "read", "--scope", "approve", "--days", "90")
+    assert made.returncode == 0, made.stderr
+    secret = made.stdout.strip()
+    assert re.fullmatch(r"tg_\w+_\S{40,}", secret)
+    listed = tiergate("token", "list").stdout
+    assert re.fullmatch(r"pipeline\tapprove,read\tsince .* UTC\tuntil .* UTC\n", listed)
+    assert secret not in listed
+    assert not any(secret.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert tiergate("token", "revoke", "pipeline").returncode == 0
+    assert tiergate("token", "list").stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["token", "new", "x", "--scope", "root"], "unknown scopes ['root']"),
+        (["token", "new", "x", "--scope", "read", "--days", "-1"], "expire"),
+        (["token", "revoke", "nobody"], "no token in force is named 'nobody'"),
+    ],
+)
+def test_a_token_command_that_cannot_be_meant_says_why(
+    tiergate: Tiergate, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    configuration(tmp_path, "http://a:1")
+    refused = tiergate(*arguments)
+    assert refused.returncode == 1
+    assert message in refused.stderr
+
+
+def test_a_token_for_a_corrupt_database_says_what_to_do(tiergate: Tiergate, tmp_path: Path) -> None:
+    configuration(tmp_path, "http://a:1")
+    (tmp_path / ".tiergate").mkdir()
+    (tmp_path / ".tiergate" / "tiergate.db").write_bytes(b"no database" * 1000)
+    refused = tiergate("token", "list")
+    assert (refused.returncode, "move it away" in refused.stderr) == (1, True)
+
+
+def test_help_lists_every_command_and_loads_nothing_slow(tiergate: Tiergate) -> None:
+    shown = tiergate("--help").stdout
+    for command in (
+        "init",
+        "check",
+        "schema",
+        "token",
+        "up",
+        "demo",
+        "proxy",
+        "api",
+        "verdict",
+        "stats",
+        "score",
+    ):
+        assert re.search(rf"^\W*{command}\b", shown, re.MULTILINE), command
+    slow = "scipy", "numpy", "sqlalchemy", "celery", "fastapi", "pydantic"
+    code = f"import service.cli, sys; print(sorted(set({slow}) & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout == "[]\n"

@@ -1,0 +1,235 @@
+"""`tiergate up`: everything starts, is found, is told to stop or killed, and nothing stays behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from service.launch import free_port
+from tests.conftest import ValkeyServer
+from tests.launch.conftest import eventually, models_page, runs, serving
+
+pytestmark = pytest.mark.timeout(300)
+
+WELL = {"/health": (200, ""), "/v1/models": (200, models_page("qwen"))}
+PARTS = ["valkey", "api", "guard", "worker", "beat", "proxy"]
+
+
+@pytest.fixture
+def backend() -> Iterator[str]:
+    with serving(WELL) as url:
+        yield url
+
+
+def configuration(directory: Path, backend: str, *, proxy: int = 0, api: int = 0) -> None:
+    (directory / "tiergate.yaml").write_text(
+        "models:\n  qwen:\n    ladder:\n"
+        f"      - {{tier: bf16, backends: ['{backend}'], shadow: ['{backend}']}}\n"
+        f"      - {{tier: w8a8, backends: ['{backend}']}}\n"
+        f"proxy: {{listen: '127.0.0.1:{proxy}', admin: '127.0.0.1:0'}}\n"
+        f"api: {{listen: '127.0.0.1:{api}'}}\n"
+    )
+
+
+def start(directory: Path, **environ: str) -> subprocess.Popen[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TIERGATE_")}
+    return subprocess.Popen(
+        [sys.executable, "-m", "service.cli", "up"],
+        cwd=directory,
+        env={**clean, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1", **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@contextmanager
+def up(directory: Path, **environ: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Runs it until everything is ready; yields the process and what it has printed."""
+    with start(directory, **environ) as child:
+        assert child.stdout is not None
+        printed = ""
+        for line in child.stdout:
+            printed += line
+            if line.startswith("Ctrl-C stops"):
+                break
+        try:
+            assert "Tiergate runs." in printed, printed
+            yield child, printed
+        finally:
+            if child.poll() is None:
+                child.send_signal(signal.SIGTERM)
+            child.communicate(timeout=120)
+
+
+def refusal(directory: Path, **environ: str) -> str:
+    """What it prints when it does not start; its exit status is not 0."""
+    with start(directory, **environ) as child:
+        printed, _ = child.communicate(timeout=120)
+    assert child.returncode not in (0, None), printed
+    assert "Traceback" not in printed
+    return printed
+
+
+def descendants(state_dir: Path) -> list[int]:
+    """Every process that was given this state directory, whoever its parent is by now."""
+    mark = f"TIERGATE_STATE_DIR={state_dir}".encode()
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                if mark in (entry / "environ").read_bytes().split(b"\0") and runs(int(entry.name)):
+                    found.append(int(entry.name))
+            except (FileNotFoundError, PermissionError, ProcessLookupError):
+                continue
+    return found
+
+
+def address(printed: str, name: str) -> str:
+    found = re.search(rf"^  {name} +(http://[0-9.:]+)", printed, re.MULTILINE)
+    assert found is not None, printed
+    return found[1]
+
+
+def status_of(url: str, *, token: str | None = None) -> int:
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
+
+
+def test_everything_runs_is_found_and_is_gone_after_a_stop_signal(tmp_path: Path, backend: str) -> None:
+    configuration(tmp_path, backend)
+    state_dir = tmp_path / ".tiergate"
+    with up(tmp_path) as (child, printed):
+        assert re.findall(r"(\w+) is ready", printed) == PARTS
+        proxy, api = address(printed, "proxy"), address(printed, "API")
+        token_file = state_dir / "token"
+        assert str(token_file) in printed
+        assert token_file.stat().st_mode & 0o777 == 0o600
+        token = token_file.read_text().strip()
+        assert token not in printed
+        with urllib.request.urlopen(f"{proxy}/v1/models", timeout=20) as answer:
+            assert [model["id"] for model in json.load(answer)["data"]] == ["qwen"]
+        assert status_of(f"{api}/api/v1/ledger", token=token) == 200
+        assert status_of(f"{api}/docs") == 200
+        assert status_of(f"{address(printed, 'dashboard')}/") == 200
+        metrics = re.findall(r"http://\S+/metrics", printed)
+        assert len(metrics) == 4
+        assert [status_of(url, token=token) for url in metrics] == [200] * 4
+        assert sorted(file.stem for file in (state_dir / "logs").iterdir()) == sorted(PARTS)
+
+        second = refusal(tmp_path)
+        assert f"in use by pid {child.pid}" in second
+        port = proxy.rpartition(":")[2]
+        taken = refusal(
+            tmp_path, TIERGATE_STATE_DIR=str(tmp_path / "other"), TIERGATE_PROXY_LISTEN=f"127.0.0.1:{port}"
+        )
+        assert f"proxy.listen: 127.0.0.1:{port} is already in use" in taken
+
+        assert len(descendants(state_dir)) >= len(PARTS)
+        child.send_signal(signal.SIGTERM)
+        rest, _ = child.communicate(timeout=120)
+    assert child.returncode == 0, rest
+    stopped = re.findall(r"stopping (\w+)", rest)
+    assert stopped == PARTS[::-1]
+    assert "killed" not in rest
+    assert descendants(state_dir) == []
+    assert not (state_dir / "redis.url").exists()
+
+
+def test_a_crashed_part_comes_back_and_a_killed_supervisor_leaves_nobody(
+    tmp_path: Path, backend: str
+) -> None:
+    configuration(tmp_path, backend)
+    state_dir = tmp_path / ".tiergate"
+    with up(tmp_path) as (child, printed):
+        api = address(printed, "API")
+        (victim,) = [pid for pid in descendants(state_dir) if b"\0api\0" in command_of(pid)]
+        os.kill(victim, signal.SIGKILL)
+        assert eventually(lambda: victim not in descendants(state_dir))
+        assert eventually(lambda: answers(f"{api}/healthz"), seconds=60)
+        assert len(descendants(state_dir)) >= len(PARTS)
+        child.kill()
+        child.wait()
+        assert eventually(lambda: descendants(state_dir) == [], seconds=30)
+    token = (state_dir / "token").read_text()
+    with up(tmp_path):
+        assert (state_dir / "token").read_text() == token
+
+
+def test_a_redis_of_ones_own_is_used_instead_of_an_embedded_one(
+    tmp_path: Path, backend: str, own_valkey: ValkeyServer
+) -> None:
+    configuration(tmp_path, backend)
+    with up(tmp_path, TIERGATE_REDIS_URL=own_valkey.url) as (_, printed):
+        assert "valkey is ready" not in printed
+        assert "proxy is ready" in printed
+        with own_valkey.client() as client:
+            assert client.dbsize() > 0
+
+
+def test_a_dead_baseline_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    dead = f"http://127.0.0.1:{free_port()}"
+    configuration(tmp_path, dead)
+    printed = refusal(tmp_path)
+    assert f"qwen/bf16 {dead}: cannot be reached" in printed
+    assert "--no-check" in printed
+    assert not (tmp_path / ".tiergate" / "logs").exists()
+
+
+def test_a_port_in_use_is_refused_before_anything_starts(tmp_path: Path, backend: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        configuration(tmp_path, backend, api=port)
+        printed = refusal(tmp_path)
+    assert f"api.listen: 127.0.0.1:{port} is already in use" in printed
+    assert "TIERGATE_API_LISTEN" in printed
+    assert not (tmp_path / ".tiergate" / "logs").exists()
+
+
+def test_a_corrupt_database_is_refused_with_what_to_do(tmp_path: Path, backend: str) -> None:
+    configuration(tmp_path, backend)
+    (tmp_path / ".tiergate").mkdir()
+    (tmp_path / ".tiergate" / "tiergate.db").write_bytes(b"no database" * 1000)
+    printed = refusal(tmp_path)
+    assert "restore a backup, or move it away" in printed
+
+
+def test_a_missing_key_is_refused_with_how_to_make_one(tmp_path: Path, backend: str) -> None:
+    configuration(tmp_path, backend)
+    printed = refusal(tmp_path, TIERGATE_CAPTURE_KEY_FILE=str(tmp_path / "no.key"))
+    assert f"there is no file {tmp_path / 'no.key'}" in printed
+
+
+def test_a_redis_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path, backend: str) -> None:
+    configuration(tmp_path, backend)
+    printed = refusal(tmp_path, TIERGATE_REDIS_URL=f"redis://127.0.0.1:{free_port()}/0")
+    assert "TIERGATE_REDIS_URL" in printed
+
+
+def command_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def answers(url: str) -> bool:
+    try:
+        return status_of(url) == 200
+    except OSError:
+        return False
