@@ -86,7 +86,7 @@ def test_a_damaged_tier_is_rejected_and_a_healthy_one_accepted_then_serves(start
 
 
 def approve_and_roll_back_under_load(system: System) -> None:
-    """Fifty concurrent streams while the route changes twice: none fails, each change takes under a second."""
+    """Fifty concurrent streams while the route changes twice: none fails, each takes under a second."""
     for backend in system.backends.values():
         backend.script(pause=0.005)
     stop = threading.Event()
