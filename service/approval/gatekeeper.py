@@ -22,7 +22,7 @@ from service.approval.access import (
     unauthorized,
 )
 from service.approval.config import ApiConfig
-from service.approval.errors import Problem, problem_response, store_down
+from service.approval.errors import Problem, own_error, problem_response, store_down
 from service.store.database import StoreUnusable
 
 log = logging.getLogger(__name__)
@@ -71,8 +71,12 @@ class Gatekeeper:
             await self.app(scope, receive, send)
             return
 
+        started = False
+
         async def send_safely(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 headers = MutableHeaders(raw=message["headers"])
                 for name, text in EVERY_ANSWER.items():
                     headers.setdefault(name, text)
@@ -92,7 +96,13 @@ class Gatekeeper:
             await problem_response(store_down(error))(scope, receive, send_safely)
             return
         scope.setdefault("state", {})["caller"] = caller
-        await self.app(scope, receive if head.is_read else _replay(body, receive), send_safely)
+        try:
+            await self.app(scope, receive if head.is_read else _replay(body, receive), send_safely)
+        except Exception:
+            if started:
+                raise
+            log.exception("%s %s", head.method, scope["path"])
+            await problem_response(own_error())(scope, receive, send_safely)
 
     async def _admit(self, head: Head, path: str) -> Caller:
         anybody = Caller(name="anybody", scope=None)

@@ -10,6 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from service.store import tokens
 from service.store.captures import Captures
@@ -297,6 +300,21 @@ def test_without_its_database_it_says_503_and_keeps_its_secrets(
         assert (ready.status_code, ready.json()["database"]) == (503, "unusable")
         assert client.get("/healthz").status_code == 200
         assert "tiergate_api_database_up 0.0" in api.client().get("/metrics").text
+
+
+def test_an_error_of_our_own_is_500_in_the_same_shape_and_tells_nothing(
+    sqlite_database: Database, captures: Captures, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(request: Request) -> Response:
+        raise RuntimeError("secret detail")
+
+    with live_api(sqlite_database, captures, pages=[Route("/broken", broken)]) as api:
+        answer = api.client().get("/broken")
+        assert code(answer) == (500, "internal_error")
+        assert "secret detail" not in answer.text
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert 'operation="broken",status="500"' in api.client().get("/metrics").text
+    assert "secret detail" in caplog.text
 
 
 def test_many_callers_at_once_are_all_answered(shared_api: LiveApi) -> None:
