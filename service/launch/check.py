@@ -70,6 +70,7 @@ def setup_lines(settings: Settings) -> list[Line]:
                     " baseline a `shadow` backend of the same recipe, or allow shadow.on_serving",
                 )
             )
+        lines += _shared_lines(ladder)
     gates = [gate for gate in (Gate.SLO, Gate.MONEY) if settings.policy.gates[gate] is Asked.REQUIRED]
     if gates:
         names = " and ".join(f"policy.gates.{gate}" for gate in gates)
@@ -132,6 +133,19 @@ def _engine_line(subject: str, tier: Tier, engine: Engine) -> Line:
         text=f"declares kv_cache {declared_kv!r}, but {told}: correct `declares`, or start the server with"
         f" --kv-cache-dtype {declared_kv}",
     )
+
+
+def _shared_lines(ladder: Ladder) -> list[Line]:
+    serving = {backend.url for backend in ladder.baseline.backends}
+    return [
+        _warn(
+            f"{ladder.model}/{tier.name}",
+            f"replays go to {backend.url}, which answers clients as the baseline: they slow each other down",
+        )
+        for tier in ladder.tiers
+        for backend in (tier.shadow or (tier.backends if tier is not ladder.baseline else ()))
+        if backend.url in serving
+    ]
 
 
 def _tier_lines(ladder: Ladder, answers: Answers) -> list[Line]:

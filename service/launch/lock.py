@@ -19,8 +19,8 @@ class StateDirInUse(Exception):
 
     def __init__(self, state_dir: Path, owner: str) -> None:
         super().__init__(
-            f"{state_dir} is in use by pid {owner or 'unknown'}. Stop that one, or give this one another place:"
-            " store.state_dir or TIERGATE_STATE_DIR."
+            f"{state_dir} is in use by pid {owner or 'unknown'}. Stop that one, or give this one another"
+            " place: store.state_dir or TIERGATE_STATE_DIR."
         )
 
 

@@ -191,11 +191,11 @@ class Supervisor:
             if waited > part.ready_seconds:
                 raise StartFailed(_start_failure(child, f"after {waited:.0f} s still {awaited}"))
             if waited - said > TELL_EVERY:
-                self._say(f"{part.name} is still starting: {awaited}")
+                self._tell_person(f"{part.name} is still starting: {awaited}")
                 said = waited
             if self._stopping.wait(LOOK):
                 raise _Stopped
-        self._say(f"{part.name} is ready")
+        self._tell_person(f"{part.name} is ready")
 
     def _spawn(self, part: Part, tell: Callable[[str], None]) -> Child:
         child = Child(part, self._log_dir, self._environ)
@@ -214,7 +214,7 @@ class Supervisor:
         if ended is None:
             if not kept.announced and part.ready(kept.child.log()) is None:
                 kept.announced = True
-                self._say(f"{part.name} is ready again")
+                self._tell_person(f"{part.name} is ready again")
             kept.child.move_long_log_aside()
             return
         kept.child.kill_group()
@@ -222,21 +222,31 @@ class Supervisor:
         steady = now - kept.child.started_at >= STEADY
         kept.pause = FIRST_PAUSE if steady else min(max(kept.pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
         kept.restart_at = now + kept.pause
-        self._say(
+        self._tell_person(
             f"{part.name} {ended}; it starts again in {kept.pause:g} s. "
             f"The end of {kept.child.log_path}:\n{kept.child.last_lines(4)}".rstrip()
         )
 
     def _stop_children(self, tell: Callable[[str], None]) -> None:
-        for kept in reversed(self._children):
-            name = kept.child.part.name
-            if kept.restart_at is None:
-                self._say(f"stopping {name}")
-                if not kept.child.stop(lambda: self._interrupted or self._hurry()):
-                    self._say(f"{name} did not stop by itself and was killed")
-                tell(f"-{kept.child.pid}")
-            if kept.child.part.after_stop is not None:
-                kept.child.part.after_stop()
+        # A stack: what goes wrong with one must not keep the others running.
+        with contextlib.ExitStack() as stops:
+            for kept in self._children:
+                stops.callback(self._stop_child, kept, tell)
+
+    def _stop_child(self, kept: _Kept, tell: Callable[[str], None]) -> None:
+        part = kept.child.part
+        if kept.restart_at is None:
+            self._tell_person(f"stopping {part.name}")
+            if not kept.child.stop(lambda: self._interrupted or self._hurry()):
+                self._tell_person(f"{part.name} did not stop by itself and was killed")
+            tell(f"-{kept.child.pid}")
+        if part.after_stop is not None:
+            part.after_stop()
+
+    def _tell_person(self, text: str) -> None:
+        # Whoever listened may be gone with the terminal or the pipe; the parts are looked after all the same.
+        with contextlib.suppress(OSError):
+            self._say(text)
 
 
 def _start_failure(child: Child, why: str) -> str:

@@ -37,11 +37,11 @@ def tiergate(tmp_path: Path) -> Tiergate:
     return run
 
 
-def configuration(directory: Path, url: str, *, more: str = "") -> None:
+def configuration(directory: Path, url: str, spare: str = "http://b:1", *, more: str = "") -> None:
     (directory / "tiergate.yaml").write_text(
         "models:\n  qwen:\n    ladder:\n"
-        f"      - {{tier: bf16, backends: ['{url}'], shadow: ['{url}']}}\n"
-        f"      - {{tier: w8a8, backends: ['{url}']}}\n"
+        f"      - {{tier: bf16, backends: ['{url}'], shadow: ['{spare}']}}\n"
+        f"      - {{tier: w8a8, backends: ['{spare}']}}\n"
         f"policy: {{gates: {{slo: off, money: off}}}}\n{more}"
     )
 
@@ -74,8 +74,9 @@ def test_init_where_nothing_can_be_written_says_so(tiergate: Tiergate) -> None:
 def test_check_has_one_line_for_each_thing_and_succeeds_when_all_is_well(
     tiergate: Tiergate, tmp_path: Path
 ) -> None:
-    with serving({"/health": (200, ""), "/v1/models": (200, models_page("qwen"))}) as url:
-        configuration(tmp_path, url)
+    pages = {"/health": (200, ""), "/v1/models": (200, models_page("qwen"))}
+    with serving(pages) as url, serving(pages) as spare:
+        configuration(tmp_path, url, spare)
         checked = tiergate("check")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     *lines, summary = checked.stdout.splitlines()

@@ -136,6 +136,12 @@ def test_gates_that_only_load_runs_can_pass_are_warned_of_until_they_are_off(con
     assert setup_lines(off) == []
 
 
+def test_replays_to_a_backend_that_serves_clients_are_warned_of(configured: Configured) -> None:
+    for changes in ({"candidate": {"backends": ["http://a:1"]}}, {"baseline": {"shadow": ["http://a:1"]}}):
+        warnings = told(setup_lines(configured(**changes)), Level.WARN)
+        assert any("replays go to http://a:1, which answers clients" in each for each in warnings), changes
+
+
 def test_a_ladder_of_one_rung_has_nothing_to_compare(configured: Configured) -> None:
     assert any("nothing to compare" in each for each in told(setup_lines(configured(rungs=1)), Level.WARN))
 

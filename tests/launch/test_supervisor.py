@@ -180,6 +180,21 @@ def test_an_exception_in_the_block_stops_every_part(tmp_path: Path, said: list[s
     assert not runs(pids[0])
 
 
+def test_a_listener_that_is_gone_and_a_failing_last_act_keep_nobody_running(tmp_path: Path) -> None:
+    def say(text: str) -> None:
+        raise BrokenPipeError
+
+    def last_act() -> None:
+        raise RuntimeError("no such luck")
+
+    first = shell("first", "echo up; sleep 60", ready=logs("up"))
+    second = shell("second", "echo up; sleep 60", ready=logs("up"), after_stop=last_act)
+    with Supervisor([first, second], tmp_path / "logs", environ=os.environ, say=say) as supervisor:
+        pids = list(supervisor.pids.values())
+    assert len(pids) == 2
+    assert not any(runs(pid) for pid in pids)
+
+
 def test_two_parts_of_one_name_are_refused(tmp_path: Path, said: list[str]) -> None:
     with pytest.raises(ValueError, match="two parts have one name"):
         supervising([shell("x", "true"), shell("x", "true")], tmp_path, said)
