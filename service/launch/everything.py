@@ -15,7 +15,7 @@ from redis import RedisError
 from service.launch.check_stores import check_redis
 from service.launch.lock import owning
 from service.launch.part import Part, Ready, http_ok, logs
-from service.launch.ports import check_free, free_port
+from service.launch.ports import check_free, free_port, free_ports
 from service.launch.supervisor import Supervisor
 from service.launch.valkey import announce, embedded_valkey, write_private
 from service.settings import Settings
@@ -82,7 +82,7 @@ def everything(
             parts.append(valkey.part())
             announced = announce(state_dir, valkey.url)
             stack.callback(announced.unlink, missing_ok=True)
-        guard, worker = (Listen(host="127.0.0.1", port=free_port()) for _ in range(2))
+        guard, worker = (Listen(host="127.0.0.1", port=port) for port in free_ports(2))
         parts += tiergate_parts(
             settings,
             proxy_admin=admin,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import socket
+from contextlib import ExitStack
 
 from service.settings.units import Listen
 
@@ -14,9 +15,16 @@ class PortUnusable(Exception):
 
 def free_port(host: str = "127.0.0.1") -> int:
     """A port that nobody listens on at the moment; somebody else may take it before it is bound."""
-    with _socket(host) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1, host)[0]
+
+
+def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
+    """So many different ports that nobody listens on at the moment."""
+    with ExitStack() as held:
+        probes = [held.enter_context(_socket(host)) for _ in range(count)]
+        for probe in probes:
+            probe.bind((host, 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def check_free(listen: Listen, key: str, variable: str) -> None:

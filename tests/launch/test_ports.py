@@ -5,12 +5,16 @@ import socket
 import pytest
 
 from service.launch import PortUnusable, free_port
-from service.launch.ports import check_free
+from service.launch.ports import check_free, free_ports
 from service.settings.units import Listen
 
 
 def check(host: str, port: int) -> None:
     check_free(Listen(host=host, port=port), "proxy.listen", "TIERGATE_PROXY_LISTEN")
+
+
+def test_several_free_ports_are_different() -> None:
+    assert len(set(free_ports(50))) == 50
 
 
 def test_a_free_port_can_be_bound() -> None:
