@@ -6,10 +6,10 @@ leaves.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, Connection, case, select, update
+from sqlalchemy import Connection, case, select, update
 
 from service.store.capture import mark_of
 from service.store.database import Database
@@ -72,17 +72,14 @@ def heartbeat(
     db: Database, capture_ids: Collection[str], *, owner: str, now: float, seconds: float = 120.0
 ) -> list[str]:
     """Extend the leases that `owner` still holds and return these; the others are somebody else's now."""
+    kept: set[str] = set()
     with db.write() as connection:
-        kept = {
-            each
-            for chunk in _chunks(sorted(set(capture_ids)))
-            for each in connection.execute(
-                update(captures)
-                .where(_held(chunk, owner))
-                .values(lease_until=now + seconds)
-                .returning(captures.c.capture_id)
-            ).scalars()
-        }
+        for chunk in _chunks(sorted(set(capture_ids))):
+            mine = _lock(connection, chunk, owner)
+            connection.execute(
+                update(captures).where(captures.c.capture_id.in_(mine)).values(lease_until=now + seconds)
+            )
+            kept.update(mine)
     return [each for each in dict.fromkeys(capture_ids) if each in kept]
 
 
@@ -90,7 +87,10 @@ def release(db: Database, capture_ids: Collection[str], *, owner: str) -> None:
     """Give up leases without settling, so that the next who asks gets them at once."""
     with db.write() as connection:
         for chunk in _chunks(sorted(set(capture_ids))):
-            connection.execute(update(captures).where(_held(chunk, owner)).values(lease_until=0.0))
+            mine = _lock(connection, chunk, owner)
+            connection.execute(
+                update(captures).where(captures.c.capture_id.in_(mine)).values(lease_until=0.0)
+            )
 
 
 def expire(db: Database, capture_ids: Collection[str], *, at: float) -> int:
@@ -191,11 +191,19 @@ def _settle_rows(
     return len(connection.execute(done).fetchall())
 
 
-def _held(ids: Iterable[str], owner: str) -> ColumnElement[bool]:
-    return (
-        captures.c.capture_id.in_(list(ids))
-        & (captures.c.owner == owner)
-        & (captures.c.state == State.LEASED)
+def _lock(connection: Connection, ids: Sequence[str], owner: str) -> list[str]:
+    """Those that `owner` holds, locked in the order in which `lease` takes them, or the two may deadlock."""
+    return list(
+        connection.execute(
+            select(captures.c.capture_id)
+            .where(
+                captures.c.capture_id.in_(ids),
+                captures.c.owner == owner,
+                captures.c.state == State.LEASED,
+            )
+            .order_by(captures.c.capture_id)
+            .with_for_update()
+        ).scalars()
     )
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Executable, Table, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from service.store.conversations import conversation_of as conversation_of
 from service.store.database import Database
@@ -107,12 +109,17 @@ def increment(
 ) -> None:
     """Add `amount` to each row; in the order of the keys, or two who add may deadlock."""
     if rows:
-        insert = db.insert(table)
-        added = insert.on_conflict_do_update(
-            index_elements=list(table.primary_key.columns),
-            set_={"amount": table.c.amount + insert.excluded.amount},
-        )
-        connection.execute(added, rows)
+        connection.execute(_adding(db.is_sqlite, table), rows)
+
+
+@lru_cache(maxsize=16)
+def _adding(is_sqlite: bool, table: Table) -> Executable:
+    """The statement that adds: made once, since making it costs more than sending it."""
+    insert = sqlite.insert(table) if is_sqlite else postgresql.insert(table)
+    return insert.on_conflict_do_update(
+        index_elements=list(table.primary_key.columns),
+        set_={"amount": table.c.amount + insert.excluded.amount},
+    )
 
 
 def _unit_row(unit: Unit, counted: bool) -> dict[str, object]:

@@ -109,6 +109,7 @@ claims = Table(
 
 tallies = Table(
     # kind `unit`: conversations by triple; `both_failed`, `not_counted`, `unscored` (with its reason): pairs.
+    # The order of the key is the order in which a verdict sums strata: one pass, no sorting.
     "tallies",
     metadata,
     Column("model", String, primary_key=True),
@@ -116,14 +117,15 @@ tallies = Table(
     Column("arm", String, primary_key=True),
     Column("epoch", String, primary_key=True),
     Column("evaluator", String, primary_key=True),
-    Column("version", String, primary_key=True),
-    Column("stratum", String, primary_key=True),
     Column("kind", String, primary_key=True),
     Column("reason", String, primary_key=True),
     Column("pairs", Integer, primary_key=True, autoincrement=False),
     Column("harm", Integer, primary_key=True, autoincrement=False),
     Column("benefit", Integer, primary_key=True, autoincrement=False),
+    Column("version", String, primary_key=True),
+    Column("stratum", String, primary_key=True),
     Column("amount", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 pair_ledger = Table(

@@ -160,20 +160,20 @@ class Claim:
 
 
 class TallyRow(NamedTuple):
-    """Key of one row of `tallies`."""
+    """Key of one row of `tallies`, in its order."""
 
     model: str
     tier: str
     arm: str
     epoch: str
     evaluator: str
-    version: str
-    stratum: str
     kind: str
     reason: str
     pairs: int
     harm: int
     benefit: int
+    version: str
+    stratum: str
 
 
 class LedgerRow(NamedTuple):
@@ -192,8 +192,8 @@ def tally_rows(unit: Unit, *, counted: bool) -> Counter[TallyRow]:
     rows: Counter[TallyRow] = Counter()
 
     def key(kind: Kind, reason: str = "", triple: tuple[int, int, int] = (0, 0, 0)) -> TallyRow:
-        place = (unit.model, unit.tier, unit.arm, unit.epoch, unit.evaluator, unit.version, unit.stratum)
-        return TallyRow(*place, kind.value, reason, *triple)
+        place = (unit.model, unit.tier, unit.arm, unit.epoch, unit.evaluator)
+        return TallyRow(*place, kind.value, reason, *triple, unit.version, unit.stratum)
 
     scored = unit.scored
     if scored and counted:

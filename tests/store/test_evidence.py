@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import Engine, event, insert, update
 
 from service.decision.tally import Tally, Triple
 from service.store.counters import Count, ledger_key
@@ -134,14 +134,21 @@ def test_discordant_pairs_only_are_those_whose_arms_differ(database, unit_of):
     assert [(each.capture_id, each.pair.item) for each in found] == [("c1", 1), ("c1", 2)]
 
 
-def test_reading_a_tier_touches_its_own_rows_by_index(sqlite_url):
+def test_a_verdict_is_read_in_one_pass_over_the_tiers_own_rows(sqlite_url):
+    asked = []
+
+    def listen(connection, cursor, statement, parameters, context, executemany):
+        asked.append((statement, parameters))
+
     database = open_database(sqlite_url)
-    wanted = select(tallies).where(
-        tallies.c.model == "m", tallies.c.tier == "t", tallies.c.arm == "a", tallies.c.epoch == "e"
-    )
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        read(database)
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
+    ((statement, parameters),) = [each for each in asked if "tallies" in each[0]]
     with database.read() as connection:
-        compiled = wanted.compile(compile_kwargs={"literal_binds": True})
-        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}").fetchall()
+        plan = str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall())
     database.close()
-    assert "USING INDEX" in str(plan)
-    assert "model=? AND tier=? AND arm=? AND epoch=?" in str(plan)
+    assert "PRIMARY KEY (model=? AND tier=? AND arm=? AND epoch=?)" in plan
+    assert "TEMP B-TREE" not in plan

@@ -77,3 +77,17 @@ def test_more_ids_than_one_statement_takes(database):
     assert heartbeat(database, ids, owner="one", now=2) == ids
     assert expire(database, ids, at=3) == 1203
     assert settled(database, ids) == set(ids)
+
+
+def test_holders_and_takers_of_the_same_captures_never_block_each_other_for_good(database):
+    ids = [f"c{number:03}" for number in range(100)]
+    lease(database, ids[::-1], owner="w0", now=1)
+
+    def work(number):
+        for _ in range(6):
+            assert lease(database, ids[:: (-1) ** number], owner=f"w{number}", now=2) == []
+            heartbeat(database, ids[:: (-1) ** (number + 1)], owner="w0", now=2)
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+    assert heartbeat(database, ids, owner="w0", now=3) == ids
