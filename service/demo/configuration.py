@@ -20,6 +20,8 @@ HEADING = """\
 MIN_CONTEXT_CHARS = 700
 """The notes are longer, the other prompts shorter: only a text of some length is asked about again."""
 PROBE_TOKENS = 20
+STATE_DIR = "state"
+"""Beside the file."""
 
 
 def configuration(
@@ -59,7 +61,7 @@ def configuration(
         },
         "proxy": {"listen": listen["proxy"], "admin": listen["admin"]},
         "api": {"listen": listen["api"]},
-        "store": {"state_dir": "state"},
+        "store": {"state_dir": STATE_DIR},
     }
     return HEADING + yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 

@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--context", type=int, default=2048, help="tokens of prompt and answer together")
     parser.add_argument(
-        "--prompt-cache-mib", type=int, default=512, help="memory for prompts out of their slot"
+        "--prompt-cache-mib", type=int, default=192, help="memory for prompts out of their slot"
     )
     return parser
 

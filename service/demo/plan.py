@@ -33,7 +33,8 @@ class DemoPlan:
 
 QUICK = DemoPlan(
     ladder=QUICK_LADDER,
-    load=Load(extractions=32, notes=32, questions=32, sentences=11, facts=3),
+    # Half as many questions: every answer counts for the refusal criterion, theirs and the others'.
+    load=Load(extractions=30, notes=30, questions=15, sentences=11, facts=3),
     probes=3,
     traffic_seconds=190,
 )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +15,7 @@ from service.demo.configuration import configuration, write_configuration
 from service.demo.driver import Driver
 from service.demo.llama_server import command
 from service.demo.models import ModelFile, cache_dir, prepare
+from service.demo.places import listen_addresses, own_environ, run_directory
 from service.demo.plan import CLIENT_MODEL, DemoPlan
 from service.demo.prompt import Prompt
 from service.demo.report import Timings, report, write_report
@@ -27,21 +25,13 @@ from service.demo.walk import WalkBroken, Walked, walk
 from service.demo.workload import workload
 from service.launch import (
     Part,
-    PortUnusable,
     Running,
-    StateDirInUse,
     StopSignals,
     everything,
     free_port,
     http_ok,
-    owning,
 )
-from service.launch.ports import check_free
 from service.settings import load
-from service.settings.units import Listen
-
-DEFAULT_PORTS = {"proxy": 8080, "api": 8081, "admin": 8082}
-STATE = "state"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +55,14 @@ def run(wanted: Wanted, environ: Mapping[str, str], told: StopSignals, console: 
     models = prepare([tier.weights for tier in plan.ladder], cache, say)
     prepared = time.monotonic()
     prompts = workload(plan.load, wanted.seed)
-    with _directory(cache / "demo") as directory:
+    with run_directory(cache / "demo") as directory:
         ports = {tier.name: free_port() for tier in plan.ladder}
-        text = configuration(plan, models, ports, _listen(say))
-        settings = load(write_configuration(directory, text), _own(environ))
+        text = configuration(plan, models, ports, listen_addresses(say))
+        settings = load(write_configuration(directory, text), own_environ(environ))
         say(f"starting {len(plan.ladder)} llama.cpp servers, and Tiergate around them")
         with everything(
             settings,
-            _own(environ),
+            own_environ(environ),
             say=_quietly(say),
             hurry=told.hurry,
             extra_parts=_backends(plan, models, ports),
@@ -129,53 +119,10 @@ def _backends(
             name=f"llama-{tier.name}",
             command=command(models[tier.weights].path, port=ports[tier.name], name=CLIENT_MODEL, kv=tier.kv),
             ready=http_ok(f"http://127.0.0.1:{ports[tier.name]}/health"),
-            advice="The demo needs about 500 MB of free memory per tier; --quick has the fewest.",
+            advice="The demo needs about 700 MB of free memory per tier; --quick has the fewest.",
         )
         for tier in plan.ladder
     )
-
-
-def _listen(say: Callable[[str], None]) -> dict[str, str]:
-    """The documented ports where they are free, others where they are not."""
-    chosen: dict[str, str] = {}
-    for name, port in DEFAULT_PORTS.items():
-        listen = Listen(host="127.0.0.1", port=port)
-        try:
-            check_free(listen, name, "")
-        except PortUnusable:
-            listen = Listen(host="127.0.0.1", port=free_port())
-            say(f"port {port} is in use; the {name} listens on {listen} instead")
-        chosen[name] = str(listen)
-    return chosen
-
-
-def _own(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without TIERGATE_* settings: they are meant for another installation."""
-    return {name: value for name, value in environ.items() if not name.startswith("TIERGATE_")}
-
-
-@contextmanager
-def _directory(place: Path) -> Iterator[Path]:
-    """A fresh directory for one run: evidence starts anew. It goes at the end, unless the run failed."""
-    place.mkdir(parents=True, exist_ok=True)
-    _clear(place)
-    directory = Path(tempfile.mkdtemp(prefix="run-", dir=place))
-    try:
-        yield directory
-    except Exception:
-        # Its logs say what went wrong, so it stays; the next run clears it away.
-        raise
-    except BaseException:
-        shutil.rmtree(directory)
-        raise
-    shutil.rmtree(directory)
-
-
-def _clear(place: Path) -> None:
-    """Remove what runs that are over have left."""
-    for left in place.glob("run-*"):
-        with suppress(StateDirInUse, OSError), owning(left / STATE):
-            shutil.rmtree(left)
 
 
 def _sayer(console: Console) -> Callable[[str], None]:

@@ -113,15 +113,15 @@ def print_verdicts(console: Console, walked: Walked) -> None:
 
 def production_note(verdicts: Sequence[VerdictReading]) -> str:
     """What the demo's wide margin hides, in numbers of pairs."""
+    own = verdicts[0].criteria[0].margin
+    here = zero_discordance_pairs(own, verdicts[0].verdict.alpha_accept)
     names = [asked.criterion for asked in verdicts[0].criteria]
     production = Policy(criteria=tuple(Criterion(evaluator=name) for name in names))
-    alpha = thresholds(production, tiers=1, attempt=1).alpha_accept
     margin = production.criteria[0].margin
-    own = verdicts[0].criteria[0].margin
-    here, there = (zero_discordance_pairs(each, alpha) for each in (own, margin))
+    there = zero_discordance_pairs(margin, thresholds(production, tiers=1, attempt=1).alpha_accept)
     return (
         f"Margins: {100 * own:g} percentage points here, so that {here} pairs without a difference accept a "
-        f"criterion; {100 * margin:g} in production, which takes {there} of them, and more with every "
+        f"criterion; {100 * margin:g} in production, which takes {there} of them, more with every "
         "difference, and asks for the gates that are `not asked` here."
     )
 
