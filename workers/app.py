@@ -50,7 +50,7 @@ RETENTION_SECONDS = 30 * 86_400.0
 
 def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
     """The Celery app of one configuration, with tasks, schedule and signals in place."""
-    app = Celery("tiergate", broker=settings.broker_url, set_as_current=True)
+    app = Celery("tiergate", broker=settings.broker_url, set_as_current=False)
     app.conf.update(
         accept_content=["json"],
         task_serializer="json",

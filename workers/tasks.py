@@ -68,11 +68,12 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
         room = guard_room()
         log.info("retained: %s", retain(room.guard.db, before=time.time() - room.retention_seconds))
 
-    app.task(replay_captures, name=REPLAY_TASK, bind=True)
-    app.task(sweep_captures, name=SWEEP)
-    app.task(copy_ledger, name=COPY_LEDGER)
-    app.task(watch_routes, name=WATCH_ROUTES)
-    app.task(retain_settled, name=RETAIN)
+    # Not shared: Celery would put them into every other app of the process as well.
+    app.task(replay_captures, name=REPLAY_TASK, bind=True, shared=False)
+    app.task(sweep_captures, name=SWEEP, shared=False)
+    app.task(copy_ledger, name=COPY_LEDGER, shared=False)
+    app.task(watch_routes, name=WATCH_ROUTES, shared=False)
+    app.task(retain_settled, name=RETAIN, shared=False)
 
 
 def _ids(given: Any) -> list[str]:

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import redis
 
 from service.decision.policy import Asked, Criterion, Gate, OnHarm, Policy
+from service.decision.verdict import Decision
 from service.fleet import Backend, Ladder, Route, Tier
 from service.store.approvals import Approval, put_approval
 from service.store.captures import Captures
@@ -13,10 +15,10 @@ from service.store.database import Database
 from service.store.decisions import read
 from service.store.pairs import record
 from service.store.routes import current_route, set_route
-from service.store.standing import Question
+from service.store.standing import Question, read_standing
 from service.store.units import PairRow, Unit
 from tests.workers.scripted import Reply, Script, ScriptedBackend
-from workers.guard import Guard, publish_routes, watch_serving
+from workers.guard import Guard, does_harm, publish_routes, watch_serving
 
 Backends = Callable[[Script], ScriptedBackend]
 NOW = 1_000_000.0
@@ -250,3 +252,29 @@ def test_an_override_of_an_undecided_verdict_does_not_cover_harm_shown_later(
     judged(guard.db, "w8a8", harm=True)
     watch_serving(guard, now=NOW)
     assert serving(guard) == {"bf16": 100}
+
+
+def test_a_rejection_for_latency_or_money_is_for_a_person(guard_of: Callable[..., Guard], up: str) -> None:
+    guard = guard_of(up, up, up)
+    judged(guard.db, "w8a8", harm=False)
+    ladder = guard.ladders["m"]
+    rung = read_standing(guard.db, ladder, guard.question, now=NOW).rung("w8a8")
+    assert rung.verdict is not None
+    slow = replace(rung, verdict=replace(rung.verdict, decision=Decision.REJECT))
+    assert not does_harm(slow)
+
+
+def test_a_route_that_somebody_else_changes_meanwhile_is_left_to_the_next_look(
+    guard_of: Callable[..., Guard], backend: Backends
+) -> None:
+    def meanwhile(asked: object) -> Reply:
+        # Answers the health check of the rung to go back to.
+        set_route(guard.db, Route.only("m", "w8a8"), at=NOW, actor="somebody")
+        return Reply(text="ok")
+
+    guard = guard_of(backend(meanwhile).url, DOWN, DOWN)
+    approve(guard.db, "w4a16")
+    judged(guard.db, "w4a16", harm=True)
+    watch_serving(guard, now=NOW)
+    assert serving(guard) == {"w8a8": 100}
+    assert ("guard", "roll_back") not in actions(guard)

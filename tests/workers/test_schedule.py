@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+from celery import Celery
+
+from tests.conftest import ValkeyServer
+from workers.schedule import MOST_WAITING, QuietScheduler
+
+
+@pytest.fixture
+def scheduler(valkey: ValkeyServer) -> Iterator[QuietScheduler]:
+    with Celery("test", broker=valkey.url, set_as_current=False) as app:
+        app.conf.beat_schedule = {
+            "each-second": {"task": "some.task", "schedule": 1.0, "options": {"queue": "guard"}}
+        }
+        made = QuietScheduler(app=app)
+        yield made
+        made.close()
+
+
+def test_an_entry_that_is_due_is_enqueued(scheduler: QuietScheduler, redis_client: redis.Redis) -> None:
+    scheduler.apply_entry(scheduler.schedule["each-second"])
+    assert redis_client.llen("guard") == 1
+
+
+def test_no_more_is_enqueued_than_a_guard_that_comes_back_needs(
+    scheduler: QuietScheduler, redis_client: redis.Redis
+) -> None:
+    for _ in range(3 * MOST_WAITING):
+        scheduler.apply_entry(scheduler.schedule["each-second"])
+    assert redis_client.llen("guard") == MOST_WAITING
+    redis_client.delete("guard")
+    scheduler.apply_entry(scheduler.schedule["each-second"])
+    assert redis_client.llen("guard") == 1
+
+
+def test_it_outlives_a_broker_that_refuses(
+    scheduler: QuietScheduler, redis_client: redis.Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    redis_client.set("guard", "not a queue")
+    scheduler.apply_entry(scheduler.schedule["each-second"])
+    assert "some.task could not be enqueued" in caplog.text
+    redis_client.delete("guard")
+    scheduler.apply_entry(scheduler.schedule["each-second"])
+    assert redis_client.llen("guard") == 1

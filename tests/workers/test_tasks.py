@@ -1,0 +1,123 @@
+"""The tasks of a configured app, called as a worker's child calls them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from celery import Celery, Task, signals
+
+from service.fleet import Route
+from service.settings import load
+from service.store.captures import open_captures
+from service.store.database import Database
+from service.store.leases import lease
+from service.store.ledger import account
+from service.store.pairs import record
+from service.store.routes import set_route
+from service.store.task_message import REPLAY_TASK
+from tests.conftest import ValkeyServer
+from tests.workers.celery_parts import configuration
+from tests.workers.scripted import Reply, Script, ScriptedBackend
+from tests.workers.walk import MODEL, exchange, question, ship
+from workers import tasks
+from workers.app import GUARD_QUEUE, RETENTION_SECONDS, SCHEDULE, create_app
+
+Backends = Callable[[Script], ScriptedBackend]
+
+
+@pytest.fixture
+def app(
+    valkey: ValkeyServer, db: Database, sqlite_url: str, tmp_path: Path, backend: Backends
+) -> Iterator[Celery]:
+    """An app with a baseline and a candidate; what its tasks opened is closed afterwards."""
+    server = backend(lambda asked: Reply(text='{"order": 1}'))
+    path = configuration(
+        tmp_path,
+        redis_url=valkey.url,
+        database_url=sqlite_url,
+        ladder=[
+            {"tier": "bf16", "backends": ["http://127.0.0.1:9"], "shadow": [server.url]},
+            {"tier": "w4a16", "backends": [server.url]},
+        ],
+    )
+    made = create_app(load(path, {}), {})
+    yield made
+    signals.worker_process_shutdown.send(sender=None, pid=0, exitcode=0)
+    made.close()
+
+
+def call(app: Celery, name: str, *args: object) -> object:
+    task: Task = app.tasks[name]
+    return task(*args)
+
+
+def test_messages_are_json_acknowledged_late_and_taken_one_at_a_time(app: Celery) -> None:
+    conf = app.conf
+    assert (list(conf.accept_content), conf.task_serializer) == (["json"], "json")
+    assert conf.task_acks_late
+    assert conf.task_reject_on_worker_lost
+    assert conf.worker_prefetch_multiplier == 1
+    assert conf.task_ignore_result
+    assert not conf.task_always_eager
+
+
+def test_every_task_of_the_guard_is_scheduled_on_its_own_queue(app: Celery) -> None:
+    assert {entry["task"] for entry in app.conf.beat_schedule.values()} == set(SCHEDULE)
+    assert {entry["options"]["queue"] for entry in app.conf.beat_schedule.values()} == {GUARD_QUEUE}
+    assert all(app.amqp.router.route({}, name)["queue"].name == GUARD_QUEUE for name in SCHEDULE)
+    assert app.amqp.router.route({}, REPLAY_TASK)["queue"].name == "replay"
+    assert set(SCHEDULE) | {REPLAY_TASK} <= set(app.tasks)
+
+
+def test_a_message_of_ids_becomes_evidence(app: Celery, valkey: ValkeyServer, db: Database) -> None:
+    ids = ship(
+        valkey.url, [exchange(question(f"order {n}", structured=True), '{"order": 1}') for n in range(3)]
+    )
+    call(app, REPLAY_TASK, ids)
+    assert account(db).processed == 3
+
+
+@pytest.mark.parametrize("argument", ["an id", [1], None, {"ids": []}])
+def test_anything_but_a_list_of_ids_is_refused(argument: object, app: Celery) -> None:
+    with pytest.raises(TypeError, match="one list of capture ids"):
+        call(app, REPLAY_TASK, argument)
+
+
+def test_a_sweep_asks_for_what_a_dead_worker_held(
+    app: Celery, valkey: ValkeyServer, db: Database, redis_client: redis.Redis
+) -> None:
+    ids = ship(valkey.url, [exchange(question("x"))])
+    redis_client.delete("replay")
+    lease(db, ids, owner="dead", now=time.time() - 200, seconds=120)
+    redis_client.zadd("tiergate:captures:due", dict.fromkeys(ids, 0.0))
+    call(app, tasks.SWEEP)
+    assert redis_client.llen("replay") == 1
+
+
+def test_the_ledger_is_copied(app: Celery, db: Database, redis_client: redis.Redis) -> None:
+    redis_client.sadd("tiergate:ledger:instances", "p1")
+    redis_client.hset(
+        "tiergate:ledger:p1", mapping={f"seen|{MODEL}": 7, "#closed": 0, "#written_at": time.time()}
+    )
+    call(app, tasks.COPY_LEDGER)
+    assert account(db).seen == 7
+
+
+def test_routes_are_told(app: Celery, valkey: ValkeyServer, db: Database) -> None:
+    route = set_route(db, Route.only(MODEL, "w4a16"), at=time.time(), actor="somebody")
+    call(app, tasks.WATCH_ROUTES)
+    captures = open_captures(valkey.url)
+    assert captures.read_route(MODEL) == route
+    captures.close()
+
+
+def test_old_settlements_are_forgotten_and_still_counted(app: Celery, db: Database) -> None:
+    for name, at in (("old", time.time() - 2 * RETENTION_SECONDS), ("new", time.time())):
+        record(db, capture_id=name, owner="w", units=(), at=at)
+    call(app, tasks.RETAIN)
+    assert account(db).processed == 2
+    assert lease(db, ["new"], owner="w", now=time.time()) == []
