@@ -111,8 +111,6 @@ def is_idn_hostname(text: str) -> bool:
     try:
         encoded = idna.encode(text)
         unicode_labels = [idna.ulabel(label) for label in labels]
-        if any(idna.check_bidi(label) is False for label in unicode_labels):
-            return False
         if any(_is_right_to_left(label) for label in unicode_labels):
             # one right-to-left label makes the bidi rule hold for all (RFC 5893, 1.4)
             for label in unicode_labels:
@@ -172,8 +170,7 @@ _OF_IRI = _Characters(_UCS, _PRIVATE)
 
 def _is_reference(text: str, allowed: _Characters, *, absolute: bool) -> bool:
     found = _SPLIT.fullmatch(text)
-    if found is None:
-        return False
+    assert found is not None  # every text has these parts, if empty ones
     scheme, authority, path, query, fragment = found.groups()
     if scheme is None and (absolute or ":" in path.partition("/")[0]):
         return False

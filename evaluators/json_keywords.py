@@ -6,6 +6,7 @@ Each has the signature of `jsonschema`'s keywords: (validator, keyword's value, 
 from __future__ import annotations
 
 from base64 import b64decode
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,7 @@ from jsonschema.protocols import Validator
 
 from evaluators.exchange import Json
 from evaluators.patterns import matcher
-from evaluators.strict_json import NotJson, parse
+from evaluators.strict_json import NotJson, TooMuch, parse
 
 Keyword = Callable[[Any, Any, Json, Any], Iterator[ValidationError]]
 
@@ -29,8 +30,7 @@ def own_keywords(draft: type[Validator], *, formats: bool) -> dict[str, Keyword]
         "additionalProperties": additional_properties,
         "uniqueItems": unique_items,
     }
-    if "multipleOf" in draft.VALIDATORS:  # draft 3 calls it divisibleBy
-        keywords["multipleOf"] = multiple_of
+    keywords["divisibleBy" if draft is jsonschema.Draft3Validator else "multipleOf"] = multiple_of
     if "dependencies" not in draft.VALIDATORS:
         # gone from the drafts since 2019-09, yet still written by tools that make schemas
         keywords["dependencies"] = jsonschema.Draft7Validator.VALIDATORS["dependencies"]
@@ -74,22 +74,28 @@ def additional_properties(
             yield from validator.descend(value, additional, path=name)
 
 
-def content(validator: Any, _: Json, instance: Json, schema: Mapping[str, Json]) -> Iterator[ValidationError]:
+def content(
+    validator: Any, value: Json, instance: Json, schema: Mapping[str, Json]
+) -> Iterator[ValidationError]:
     """Base64 and JSON within a string, the two that can be told."""
-    if not isinstance(instance, str):
-        return
-    held: str | bytes = instance
+    problem = _content_problem(instance, schema) if isinstance(instance, str) else ""
+    if problem:
+        yield ValidationError(f"{instance[:80]!r} {problem}")
+
+
+def _content_problem(text: str, schema: Mapping[str, Json]) -> str:
+    held: str | bytes = text
     if schema.get("contentEncoding") == "base64":
         try:
-            held = b64decode(instance, validate=True)
+            held = b64decode(text, validate=True)
         except ValueError:  # binascii's, and that of a character beyond ASCII
-            yield ValidationError(f"{instance[:80]!r} is not base64")
-            return
+            return "is not base64"
     if schema.get("contentMediaType") == "application/json":
         try:
             parse(held)
-        except NotJson as error:
-            yield ValidationError(f"{instance[:80]!r} does not hold JSON: {error}")
+        except (NotJson, TooMuch) as error:
+            return f"does not hold JSON: {error}"
+    return ""
 
 
 def multiple_of(validator: Any, factor: Json, instance: Json, schema: Json) -> Iterator[ValidationError]:
@@ -102,15 +108,12 @@ def multiple_of(validator: Any, factor: Json, instance: Json, schema: Json) -> I
 
 def unique_items(validator: Any, unique: bool, instance: Json, schema: Json) -> Iterator[ValidationError]:
     """Linear, where comparing each with each is quadratic in what a model wrote."""
-    if not unique or not isinstance(instance, list):
-        return
-    seen: set[object] = set()
-    for item in instance:
-        frozen = _frozen(item)
-        if frozen in seen:
-            yield ValidationError(f"{str(item)[:80]!r} occurs twice")
-            return
-        seen.add(frozen)
+    if unique and isinstance(instance, list):
+        frozen = [_frozen(item) for item in instance]
+        if len(set(frozen)) < len(frozen):
+            counts = Counter(frozen)
+            repeated = next(item for item, one in zip(instance, frozen, strict=True) if counts[one] > 1)
+            yield ValidationError(f"{str(repeated)[:80]!r} occurs twice")
 
 
 def _frozen(value: Json) -> object:

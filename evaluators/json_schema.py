@@ -149,7 +149,8 @@ def _compiled(written: str, formats: bool) -> CompiledSchema | str:
     except (Inexpressible, UnsupportedSchema) as error:
         return str(error)
     except RecursionError:
-        return "schema recurses without end"
+        # the caller's stack has a part in this, so it is raised and not cached
+        raise UnsupportedSchema("schema is nested too deep to be compiled here") from None
     judge = _metered(draft, meter, formats)
     return CompiledSchema(
         _validator=judge(schema, registry=REGISTRY, format_checker=_FORMATS if formats else None),

@@ -62,8 +62,9 @@ def _is_phrase(words: Sequence[str]) -> bool:
         return False
     run = 0
     linked = True
-    for word in (word.lower() for word in words):
-        if word in _STOPS:
+    for written in words:
+        word = written.lower()
+        if word in _STOPS and (written != "A" or run == 0):  # `ward A` has a name, `A ward` an article
             return False
         if word in _LINKS:
             if run == 0:
@@ -86,7 +87,7 @@ def _tidy(words: Sequence[str]) -> str:
     if first[1:] == first[1:].lower() and not any(map(str.isdigit, first)):
         first = first.lower()
     key = " ".join((first, *rest))
-    return "" if key.lower() in _EMPTY_KEYS or len(key) < 3 else key
+    return "" if key.lower() in _EMPTY_KEYS or not 3 <= len(key) <= 80 else key
 
 
 def label_key(before: str) -> str:
@@ -94,7 +95,8 @@ def label_key(before: str) -> str:
     labelled = _LEFT_OF_MARK.search(before)
     if labelled is None:
         return ""
-    left = re.sub(r"\s*\([^)]*\)\s*$", "", labelled.group(1)).strip(" .-_/")
+    left = labelled.group(1).rpartition(". ")[2]
+    left = re.sub(r"\s*\([^)]*\)\s*$", "", left).strip(" .-_/")
     words = left.split()
     if not 1 <= len(words) <= 5 or any(word.lower().strip(".,") in _STOPS for word in words):
         return ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import socket
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -261,6 +263,32 @@ def test_endless_recursion_is_the_schema_s_fault_and_depth_the_answer_s() -> Non
         violation(tree, deep)
     shallow: list[Any] = [[[[]]]]
     assert violation(tree, shallow) is None
+
+
+def test_a_stack_that_is_nearly_full_refuses_a_schema_only_for_the_moment() -> None:
+    schema: dict[str, Any] = {"title": "for a full stack"}
+    for _ in range(40):
+        schema = {"not": schema}
+
+    def down(levels: int) -> None:
+        if levels:
+            down(levels - 1)
+        else:
+            unsupported(schema)
+
+    room = sys.getrecursionlimit() - len(inspect.stack())
+    down(room - 60)
+    assert compile_schema(schema)
+
+
+def test_what_only_draft_3_hides_from_the_check_is_unsupported_when_it_is_met() -> None:
+    three = "http://json-schema.org/draft-03/schema#"
+    hidden = {"$schema": three, "type": [{"type": "string", "pattern": "(?=a)"}]}
+    with pytest.raises(UnsupportedSchema, match="look-around"):
+        violation(hidden, "x")
+    with pytest.raises(UnsupportedSchema, match="nowhere"):
+        violation({"$schema": three, "type": [{"$ref": "#/nowhere"}]}, "x")
+    assert violation({"$schema": three, "divisibleBy": 2, "dependencies": {"a": "b"}}, 3) is not None
 
 
 def test_size_and_depth_of_a_schema_are_bounded() -> None:

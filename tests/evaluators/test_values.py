@@ -1,0 +1,84 @@
+"""Values in whatever form they are written."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluators.values import normal, occurrences
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1,234.50", "1234.5"),
+        ("1,234,567", "1234567"),
+        ("45,000", "45000"),
+        ("100.00", "100"),
+        ("１２３４", "1234"),
+        ("INV-20391", "inv-20391"),
+        ("2024-03-05", "March 5, 2024"),
+        ("2024-03-05", "Mar. 5th, 2024"),
+        ("2024-03-05", "5 March 2024"),
+        ("2024-03-05", "the 5th of March 2024".removeprefix("the ")),
+        ("2024-03-05", "2024/3/5"),
+        ("2024-03-05", "2024年3月5日"),
+        ("2024-03-05", "２０２４年３月５号"),
+    ],
+)
+def test_two_ways_to_write_one_value_are_one(one: str, other: str) -> None:
+    assert normal(one) == normal(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("1,234", "1.234"),
+        ("12,34", "1234"),
+        ("03/04/2024", "04/03/2024"),
+        ("1.5", "15"),
+        ("10.0.0.1", "10.0.1"),
+        ("1.20.3", "1.2.3"),
+        ("2024-03-05", "2024-03-06"),
+        ("1,2345", "12345"),
+    ],
+)
+def test_what_is_not_the_same_value_stays_apart(one: str, other: str) -> None:
+    assert normal(one) != normal(other)
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "count"),
+    [
+        ("42", "it is 42.", 1),
+        ("42", "1423", 0),
+        ("42", "142 421 42", 1),
+        ("4.2", "4.25 14.2 4.2", 1),
+        ("42", "42.5", 0),
+        ("42", "-42", 1),
+        ("42", "3-42", 0),
+        ("42", "a42 42a 42_", 0),
+        ("42", '42, 42; (42) "42" $42', 5),
+        ("4821", "the code is 4821.\nnext", 1),
+        ("4821", "密码是4821号", 1),
+        ("inv-1", "inv-1-b inv-12 xinv-1 inv-1", 1),
+        ("a@b.co", "a@b.co.uk a@b.com x.a@b.co <a@b.co>", 1),
+        ("2024-03-05", "2024-03-05t10:00 and 2024-03-05", 1),
+        ("", "anything", 0),
+        ("x", "", 0),
+    ],
+)
+def test_a_value_counts_only_as_a_token_of_its_own(value: str, text: str, count: int) -> None:
+    assert occurrences(value, text) == count
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9))
+def test_a_number_is_found_beside_another_only_if_they_are_equal(one: int, other: int) -> None:
+    assert occurrences(normal(f"{one:,}"), normal(f"it is {other}.")) == (one == other)
+
+
+@given(st.text(max_size=60))
+def test_any_text_has_a_normal_form_and_keeps_it(text: str) -> None:
+    once = normal(text)
+    assert isinstance(once, str)
