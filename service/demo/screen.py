@@ -22,7 +22,7 @@ from service.demo.plan import CLIENT_MODEL, DemoPlan
 from service.demo.walk import Position, Walked
 from service.launch import Running
 
-TELL_EVERY = 15.0
+TELL_EVERY = 20.0
 """Seconds between two lines where no terminal can redraw them."""
 
 
@@ -44,23 +44,21 @@ def progress(console: Console, plan: DemoPlan) -> Iterator[Show]:
 
 def _lines(console: Console, plan: DemoPlan) -> Show:
     told = -TELL_EVERY
-    console.print("after each criterion: pairs/harms/benefits", markup=False)
 
     def show(position: Position) -> None:
         nonlocal told
-        if position.seconds - told < TELL_EVERY:
+        if position.seconds - told < TELL_EVERY and not position.ending:
             return
         told = position.seconds
-        tiers = "; ".join(
-            f"{reading.verdict.tier} {reading.verdict.decision} ({_counted(reading)})"
-            for reading in position.verdicts
-        )
-        console.print(
-            f"{position.seconds:5.0f} s  {position.answered} answered, {position.judged} judged; {tiers}",
-            highlight=False,
-            markup=False,
-            soft_wrap=True,
-        )
+        lines = [
+            f"{position.seconds:5.0f} s  {position.answered} of at most {plan.load.total} requests answered, "
+            f"{position.judged} judged{'; ' * bool(position.ending)}{position.ending}",
+            *(
+                f"         {reading.verdict.tier:6} {reading.verdict.decision:9} {_counted(reading)}"
+                for reading in position.verdicts
+            ),
+        ]
+        console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 
     return show
 
@@ -87,9 +85,8 @@ def _drawn(position: Position, plan: DemoPlan) -> RenderableType:
 
 
 def _counted(reading: VerdictReading) -> str:
-    """Pairs, harms and benefits of each criterion, as `20/0/1`."""
     return ", ".join(
-        f"{finding.criterion} {finding.n}/{finding.harm}/{finding.benefit}"
+        f"{finding.criterion} {finding.n} pairs +{finding.harm} -{finding.benefit}"
         for finding in reading.verdict.findings
     )
 
