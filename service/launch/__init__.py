@@ -4,7 +4,7 @@ Nouns: a `Part` (a command, when it is ready, how long it may take to stop) and 
 parts running for the length of a `with` block:
 
     with stop_signals() as told, Supervisor(parts, log_dir, environ=os.environ, say=print, hurry=told.hurry):
-        ...                                   # parts start in order, each awaited until it is ready
+        ...                                   # parts start in order, awaited until they are ready
 
 A `StartFailed` says what is wrong and what to do. Crashed parts start again with growing pauses. At the end
 parts stop in the opposite order. Nobody stays behind: each child has its own process group; the kernel and

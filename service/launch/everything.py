@@ -124,8 +124,8 @@ def tiergate_parts(
 ) -> list[Part]:
     """The API, the Celery parts and the proxy, in the order of their start; each has a health address.
 
-    They stop in the opposite order: first nothing new comes in, then nothing new is scheduled, then what is
-    under way is finished.
+    They do not need each other while they start, so they start together. They stop in the opposite order:
+    first nothing new comes in, then nothing new is scheduled, then what is under way is finished.
     """
     tiergate = (sys.executable, "-m", "service.cli")
     celery = (sys.executable, "-m", "celery", "-A", "workers.app")
@@ -135,12 +135,13 @@ def tiergate_parts(
     # A replay that is cut short is leased again when its lease runs out: patience need not outlast a timeout.
     patience = min(settings.shadow.timeout_seconds, 30.0)
     return [
-        Part(name="api", command=(*tiergate, "api"), ready=_ready(api)),
+        Part(name="api", command=(*tiergate, "api"), ready=_ready(api), awaited=False),
         Part(
             name="guard",
             command=(*celery, *work, "-Q", "guard", "-c", "1", "-n", "guard@%h"),
             env={"TIERGATE_WORKER_LISTEN": str(guard)},
             ready=_ready(guard),
+            awaited=False,
             stop_seconds=patience,
             after_stop=last_copy,
         ),
@@ -149,6 +150,7 @@ def tiergate_parts(
             command=(*celery, *work, "-Q", "replay", "-c", children, "-n", "replay@%h"),
             env={"TIERGATE_WORKER_LISTEN": str(worker)},
             ready=_ready(worker),
+            awaited=False,
             stop_seconds=patience,
         ),
         # An empty pidfile means none: a stale one would keep beat from starting.
@@ -156,6 +158,7 @@ def tiergate_parts(
             name="beat",
             command=(*celery, "beat", "--loglevel", "INFO", "--pidfile="),
             ready=logs("beat: Starting"),
+            awaited=False,
         ),
         Part(
             name="proxy",

@@ -33,6 +33,8 @@ class Part:
     ready: Ready = at_once
     ready_seconds: float = 60.0
     """Patience for the first start."""
+    awaited: bool = True
+    """Whether the next part starts only when this one is ready; the last part waits for all."""
     stop_seconds: float = 10.0
     """From SIGTERM until the whole process group is killed."""
     after_stop: Callable[[], None] | None = None

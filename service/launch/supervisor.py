@@ -134,8 +134,7 @@ class Supervisor:
         try:
             with self._watchdog() as tell:
                 try:
-                    for part in self._parts:
-                        self._start(part, tell)
+                    self._start(tell)
                     self._settled.set()
                     while not self._stopping.wait(LOOK):
                         for kept in self._children:
@@ -177,25 +176,35 @@ class Supervisor:
                 pipe.close()
             popen.wait()
 
-    def _start(self, part: Part, tell: Callable[[str], None]) -> None:
-        child = self._spawn(part, tell)
-        self._children.append(_Kept(child))
+    def _start(self, tell: Callable[[str], None]) -> None:
+        starting: list[Child] = []
+        for part in self._parts:
+            child = self._spawn(part, tell)
+            self._children.append(_Kept(child))
+            starting.append(child)
+            if part.awaited:
+                self._await(starting)
+                starting = []
+        self._await(starting)
+
+    def _await(self, starting: list[Child]) -> None:
         said = 0.0
-        while True:
-            awaited = part.ready(child.log())
-            if (ended := child.ended()) is not None:
-                raise StartFailed(_start_failure(child, f"it {ended}"))
-            if awaited is None:
-                break
-            waited = time.monotonic() - child.started_at
-            if waited > part.ready_seconds:
-                raise StartFailed(_start_failure(child, f"after {waited:.0f} s still {awaited}"))
-            if waited - said > TELL_EVERY:
-                self._tell_person(f"{part.name} is still starting: {awaited}")
-                said = waited
-            if self._stopping.wait(LOOK):
+        while starting:
+            for child in list(starting):
+                awaited = child.part.ready(child.log())
+                if (ended := child.ended()) is not None:
+                    raise StartFailed(_start_failure(child, f"it {ended}"))
+                waited = time.monotonic() - child.started_at
+                if awaited is None:
+                    starting.remove(child)
+                    self._tell_person(f"{child.part.name} is ready")
+                elif waited > child.part.ready_seconds:
+                    raise StartFailed(_start_failure(child, f"after {waited:.0f} s still {awaited}"))
+                elif waited - said > TELL_EVERY:
+                    said = waited
+                    self._tell_person(f"{child.part.name} is still starting: {awaited}")
+            if starting and self._stopping.wait(LOOK):
                 raise _Stopped
-        self._tell_person(f"{part.name} is ready")
 
     def _spawn(self, part: Part, tell: Callable[[str], None]) -> Child:
         child = Child(part, self._log_dir, self._environ)

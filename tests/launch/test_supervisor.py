@@ -60,6 +60,16 @@ def test_a_part_starts_only_when_the_one_before_is_ready(tmp_path: Path, said: l
         assert notes.read_text().split() == ["ready-slow", "start-next"]
 
 
+def test_parts_that_need_not_be_awaited_start_together_and_are_ready_before_the_block(
+    tmp_path: Path, said: list[str]
+) -> None:
+    notes = tmp_path / "notes"
+    slow = shell("slow", "sleep 1; echo up; sleep 60", ready=logs("up"), awaited=False)
+    quick = shell("quick", f"echo started >> {notes}; echo up; sleep 60", ready=logs("up"), awaited=False)
+    with supervising([slow, quick], tmp_path, said):
+        assert said == ["quick is ready", "slow is ready"]
+
+
 def test_what_a_part_prints_goes_to_its_own_log(tmp_path: Path, said: list[str]) -> None:
     part = shell("talker", "echo out; echo err >&2; echo up; sleep 60", ready=logs("up"))
     with supervising([part], tmp_path, said):
