@@ -7,6 +7,7 @@ own id, own timeouts, and a mark by which no proxy captures it again.
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -54,6 +55,8 @@ class Shadow:
             # Backends come from the configuration alone: no proxy from the environment, no redirect.
             trust_env=False,
             follow_redirects=False,
+            # The proxy's own trust: the system's, or what SSL_CERT_FILE says.
+            verify=ssl.create_default_context(),
             headers={"user-agent": "tiergate-worker", "accept-encoding": "identity"},
         )
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evaluators.exchange import Outcome
+from evaluators.score import TimeLimit
 from service.fleet import Ladder, Route
 from service.store.capture import Capture, Keyring, SealBroken, unseal
 from service.store.captures import Captures
@@ -27,12 +28,16 @@ from service.store.worker_counts import WorkerCounts
 from service.wire import NotARequest, explicit_conversation, message_chain
 from workers import metrics
 from workers.answering import Answering, Inquiry
+from workers.judge import Alarm
 from workers.opening import Opened, open_capture
 from workers.plan import Slot, targets
 from workers.probes import Probing
 from workers.units import Placed, Scoring, claims_of, units_of
 
 log = logging.getLogger("tiergate.worker")
+
+SECONDS_PER_CAPTURE = 10.0
+"""Reading one capture and mining its probes takes milliseconds; only a hostile text comes near this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +91,10 @@ def replay_batch(bench: Bench, ids: Sequence[str], *, delivery: str) -> None:
         ending = "recorded" if held else "idle"
     finally:
         batch.counts[metrics.series(metrics.BATCHES, ending=ending)] += 1
-        # In this order: what is settled in SQL may be forgotten, and a failure here leaves only repetition.
-        bench.captures.forget(batch.done)
+        # Should one of these fail, nothing is lost: leases run out, and the sweeper forgets what is settled.
         if batch.unsettled:
             release(bench.db, batch.unsettled, owner=owner)
+        bench.captures.forget(batch.done)
         bench.counts.add(batch.counts)
 
 
@@ -141,8 +146,9 @@ class _Batch:
             if capture.model not in routes:
                 routes[capture.model] = route_of(self.bench.db, ladder)
             try:
-                opened.append(self._read(capture, ladder, routes[capture.model]))
-            except NotARequest as error:
+                with Alarm(SECONDS_PER_CAPTURE):
+                    opened.append(self._read(capture, ladder, routes[capture.model]))
+            except (NotARequest, TimeLimit) as error:
                 log.info("capture %s cannot be put to another backend: %s", capture.id, error)
                 self._settle(capture.id, (), "not_replayable")
             except Exception:
