@@ -7,12 +7,9 @@ the command that needs it, so that `tiergate --help` and a typing mistake are an
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-
 import typer
 
-GROUPS = ("setup", "up", "demo", "proxy", "api", "gate", "offline", "score")
+from service.cli import api, demo, gate, offline, proxy, score, setup, up
 
 app = typer.Typer(
     name="tiergate",
@@ -22,9 +19,8 @@ app = typer.Typer(
     help="Decide from real traffic whether a quantized tier may replace the one that serves now.",
 )
 
-for _group in GROUPS:
-    if importlib.util.find_spec(f"service.cli.{_group}") is not None:
-        importlib.import_module(f"service.cli.{_group}").register(app)
+for group in (setup, up, demo, proxy, api, gate, offline, score):
+    group.register(app)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from service.settings.document import Document
 from service.settings.nearest import distance, nearest
-from service.settings.problems import Place, Problem, spell
+from service.settings.problems import Place, Problem
 from service.settings.shape import TiergateShape
 
 INLINE_SECRETS = {"api_key": "api_key_file", "key": "key_file", "token": "api_key_file"}
@@ -108,6 +108,3 @@ def _inside(kind: Any, step: str | int) -> Any:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind.model_fields[str(step)].annotation if str(step) in kind.model_fields else None
     return get_args(kind)[-1] if get_origin(kind) in (dict, list) else None
-
-
-__all__ = ["all_places", "complaints", "spell", "valid_keys"]

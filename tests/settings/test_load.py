@@ -179,6 +179,11 @@ def test_a_directory_and_bytes_that_are_no_text_are_named(tmp_path: Path) -> Non
         load(path, {})
 
 
+def test_text_that_is_no_yaml_is_told_with_its_line(problems: Problems) -> None:
+    (problem,) = problems("models:\n  qwen: [\n")
+    assert problem.startswith("line 3: this is not YAML")
+
+
 def test_all_problems_are_told_at_once_in_the_order_of_the_file(problems: Problems) -> None:
     found = problems(
         "models:\n"
@@ -220,6 +225,9 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(problems: Proble
         ({"proxy": {"listen": "127.0.0.1:8081"}}, "must be three different addresses"),
         ({"proxy": {"default_model": "qwem"}}, "did you mean `qwen`?"),
         ({"store": {"redis": "http://h"}}, "expected redis://HOST:PORT"),
+        ({"store": {"redis": "redis://h:port"}}, "expected redis://HOST:PORT"),
+        ({"store": {"redis": "redis://h/db"}}, "expected redis://HOST:PORT"),
+        ({"models": {"/qwen": {"ladder": [{"tier": "x", "backends": ["http://h:1"]}]}}}, "with a slash"),
         ({"store": {"database": "mysql://h/d"}}, "expected sqlite:////PATH/tiergate.db or postgresql://"),
         ({"shadow": {"timeout": "0s"}}, "shadow.timeout"),
         ({"money": {"currency": "euro"}}, "money.currency"),
@@ -246,6 +254,10 @@ def test_values_that_cannot_be_meant_are_refused(
             "there is no file",
         ),
         ({"tier": "bf16", "backends": [{"url": "http://a:1", "api_key_env": "NOWHERE"}]}, "has no NOWHERE"),
+        (
+            {"tier": "bf16", "backends": [{"url": "http://a:1", "api_key_env": "A", "api_key_file": "b"}]},
+            "not both",
+        ),
         ({"tier": 8, "backends": ["http://a:1"]}, "write it in quotes"),
         ({"tier": "bf16", "backends": ["http://a:1"], "declares": {"bits": 8}}, "write it in quotes"),
     ],
