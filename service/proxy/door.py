@@ -160,9 +160,9 @@ class Door:
             return Skipped.STATEFUL  # nobody here can tell what it leans on
         if admission.is_suspicious(head.path, plain):
             request = request or _read(head, plain)
-            if request is not None and is_stateful(request):
+            if request is None or is_stateful(request):
                 return Skipped.STATEFUL
-            if request is not None and has_remote_media(request):
+            if has_remote_media(request):
                 return Skipped.REMOTE_MEDIA
         return Subject(
             id=identity,

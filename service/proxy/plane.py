@@ -163,7 +163,9 @@ class DataPlane:
         ]
 
     async def drain(self) -> None:
-        """Finish what is under way within `drain_seconds`, ship what is buffered, close the ledger."""
+        """Finish what is under way within `drain_seconds`, ship what is buffered, close the ledger; once."""
+        if self.is_draining:
+            return
         self.is_draining = True
         until = time.monotonic() + self.config.drain_seconds
         while self.clients and time.monotonic() < until:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import ssl
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from service.fleet import Backend, Ladder, Tier
@@ -129,13 +128,11 @@ class Server:
         return aged
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """Where a request goes; `instead_of` is the tier that should have served."""
+class Pick(NamedTuple):
+    """Where a request goes."""
 
     tier: Tier
     server: Server
-    instead_of: Tier | None
 
 
 class Servers:
@@ -162,7 +159,7 @@ class Servers:
         for tier in rungs_down(ladder, wanted):
             server = self._least_loaded(self._of_tier[ladder.model, tier.name], now, without)
             if server is not None:
-                return Pick(tier, server, None if tier is wanted else wanted)
+                return Pick(tier, server)
         return None
 
     def is_up(self, ladder: Ladder, wanted: Tier, now: float) -> bool:

@@ -68,7 +68,6 @@ class Relay:
         "_failed",
         "_first_byte",
         "_head_sent",
-        "_instead_of",
         "_keep_alive",
         "_paused",
         "_plane",
@@ -79,6 +78,7 @@ class Relay:
         "_server",
         "_since",
         "_tier",
+        "_wanted",
         "phase",
     )
 
@@ -101,8 +101,7 @@ class Relay:
             )
         self.phase = Phase.CONNECTION
         self._since = inbound.started
-        self._tier: Tier = plane.wanted_tier(admission)
-        self._instead_of: Tier | None = None
+        self._wanted = self._tier = plane.wanted_tier(admission)
         self._connection: BackendConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._failed: list[Server] = []
@@ -124,7 +123,7 @@ class Relay:
         """Find a backend and send; `fresh` keeps off pooled connections, which may turn out to be closed."""
         plane = self._plane
         now = time.monotonic()
-        pick = plane.servers.pick(self._admission.ladder, self._tier, now=now, without=self._failed)
+        pick = plane.servers.pick(self._admission.ladder, self._wanted, now=now, without=self._failed)
         if pick is None:
             self._refuse(
                 bad_gateway("backend_unreachable", "No backend of the model could be reached.")
@@ -134,14 +133,6 @@ class Relay:
             )
             return
         self._attempts += 1
-        if pick.instead_of is not None:
-            self._instead_of = pick.instead_of
-            plane.meters.count(
-                "fallbacks",
-                ("model", self._admission.ladder.model),
-                ("from", pick.instead_of.name),
-                ("to", pick.tier.name),
-            )
         self._tier = pick.tier
         self._server = pick.server
         self._server.begin()
@@ -171,7 +162,9 @@ class Relay:
         self._server.end()
         self._plane.server_failed(self._server, surely=True)
         self._failed.append(self._server)
-        if self._attempts < MOST_ATTEMPTS and self._plane.can_pick(self._admission, self._tier, self._failed):
+        if self._attempts < MOST_ATTEMPTS and self._plane.can_pick(
+            self._admission, self._wanted, self._failed
+        ):
             self._attempt(fresh=not self._admission.is_replayable)
         else:
             self._refuse(refusal, Ending.UNREACHABLE)
@@ -266,7 +259,7 @@ class Relay:
             return
         self._plane.server_failed(self._server)
         self._failed.append(self._server)
-        if may_retry and self._plane.can_pick(self._admission, self._tier, self._failed):
+        if may_retry and self._plane.can_pick(self._admission, self._wanted, self._failed):
             self._retried = True
             self._attempt(fresh=True)
         else:
@@ -290,8 +283,11 @@ class Relay:
             inbound.keep_alive and not plane.is_draining and not reader.ends_with_connection(http10=http10)
         )
         extra = [b"x-tiergate-tier: " + self._tier.name.encode()]
-        if self._instead_of is not None:
-            extra.append(b"x-tiergate-fallback-from: " + self._instead_of.name.encode())
+        if self._tier is not self._wanted:
+            extra.append(b"x-tiergate-fallback-from: " + self._wanted.name.encode())
+            model = self._admission.ladder.model
+            labels = (("model", model), ("from", self._wanted.name), ("to", self._tier.name))
+            plane.meters.count("fallbacks", *labels)
         if b"x-request-id" not in reader.names:
             extra.append(b"x-request-id: " + self._request_id)
         head, self._chunked = reader.head_for_client(http10=http10, keep_alive=self._keep_alive, extra=extra)

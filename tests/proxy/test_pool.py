@@ -1,0 +1,98 @@
+"""Which backend is asked: the least loaded one that is not ejected."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.fleet import Backend, Ladder, Tier
+from service.proxy.pool import FAILURES_TO_EJECT, LONGEST_EJECTION, SHORTEST_EJECTION, Server, Servers
+from tests.proxy.standing import ladder
+
+
+def test_the_least_outstanding_is_asked_and_ties_take_turns() -> None:
+    model = ladder(["http://a", "http://b", "http://c"])
+    servers = Servers({"m": model})
+    a, b, c = servers.of("m", "t0")
+    picked = [pick.server for _ in range(6) if (pick := servers.pick(model, model.baseline, now=0.0))]
+    assert {picked.count(server) for server in (a, b, c)} == {2}
+    a.begin()
+    b.begin()
+    assert [servers.pick(model, model.baseline, now=0.0).server for _ in range(3)] == [c] * 3  # type: ignore[union-attr]
+
+
+def test_failures_in_a_row_eject_and_an_answer_between_them_does_not() -> None:
+    server = Server(Backend(url="http://a"))
+    for _ in range(FAILURES_TO_EJECT - 1):
+        assert not server.failed(0.0)
+    server.answered()
+    for _ in range(FAILURES_TO_EJECT - 1):
+        assert not server.failed(0.0)
+    assert server.is_usable(0.0)
+    assert server.failed(0.0)
+    assert not server.is_usable(0.0)
+
+
+def test_after_an_ejection_one_request_tries_and_its_failure_doubles_the_time() -> None:
+    server = Server(Backend(url="http://a"))
+    now, length = 0.0, SHORTEST_EJECTION
+    server.failed(now, surely=True)
+    for _ in range(10):
+        assert not server.is_usable(now + length * 0.99)
+        now += length
+        assert server.is_usable(now)
+        server.begin()
+        assert not server.is_usable(now), "one trial at a time"
+        server.end()
+        server.failed(now, surely=True)
+        length = min(length * 2, LONGEST_EJECTION)
+    server.begin()
+    server.end()
+    assert server.answered()
+    assert server.is_usable(now)
+    server.failed(now, surely=True)
+    assert server.is_usable(now + SHORTEST_EJECTION), "an answer makes the next ejection short again"
+
+
+def test_a_lower_rung_stands_in_and_a_higher_one_never() -> None:
+    model = ladder("http://a", "http://b", "http://c")
+    servers = Servers({"m": model})
+    for tier in ("t1", "t2"):
+        servers.of("m", tier)[0].failed(0.0, surely=True)
+    pick = servers.pick(model, model.tiers[2], now=0.0)
+    assert pick is not None
+    assert pick.tier is model.baseline
+    servers.of("m", "t0")[0].failed(0.0, surely=True)
+    assert servers.pick(model, model.tiers[2], now=0.0) is None
+    assert not servers.is_up(model, model.baseline, 0.0)
+
+
+def test_a_backend_named_twice_is_one_server() -> None:
+    shared = Backend(url="http://gpu:8000/")
+    ladders = {
+        name: Ladder(model=name, tiers=(Tier(name="t0", backends=(shared,), model=name),))
+        for name in ("m", "n")
+    }
+    servers = Servers(ladders)
+    assert servers.of("m", "t0") == servers.of("n", "t0")
+    assert len(list(servers)) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "authority"),
+    [
+        ("http://gpu-a:8000", "gpu-a", 8000, b"gpu-a:8000"),
+        ("http://gpu-a", "gpu-a", 80, b"gpu-a"),
+        ("https://gpu-a/", "gpu-a", 443, b"gpu-a"),
+        ("http://[::1]:8000", "::1", 8000, b"[::1]:8000"),
+        ("http://user:secret@gpu-a:8000", "gpu-a", 8000, b"gpu-a:8000"),
+    ],
+)
+def test_a_url_is_an_address(url: str, host: str, port: int, authority: bytes) -> None:
+    server = Server(Backend(url=url))
+    assert (server.host, server.port, server.authority) == (host, port, authority)
+
+
+@pytest.mark.parametrize("url", ["ftp://a", "gpu-a:8000", "http://", ""])
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="backend"):
+        Server(Backend(url=url))

@@ -1,0 +1,190 @@
+"""The store may be down, full, slow or frozen: clients notice nothing, and every capture is accounted for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+
+import pytest
+
+from service.proxy.config import Mirroring, ProxyConfig
+from service.proxy.meters import Ledger
+from service.proxy.recorder import Budget
+from service.proxy.shipper import Shipper
+from service.store.capture import Capture, Ending, unseal
+from service.store.shipping import CaptureStore, StoreDown, StoreFull
+from tests.conftest import ValkeyServer
+from tests.proxy.raw_client import post
+from tests.proxy.standing import KEYRING, MemoryStore, StartBackend, StartProxy, eventually, ladder
+
+
+def capture(number: int, body: bytes = b"{}") -> Capture:
+    return Capture(
+        id=f"test-{number}-00000000",
+        model="m",
+        tier="t0",
+        path="/v1/chat/completions",
+        request_body=body,
+        status=200,
+        response_body=b"{}",
+        ending=Ending.COMPLETE,
+        started_at=0.0,
+        tenant="",
+        stratum="s",
+    )
+
+
+def shipper(store: MemoryStore, **changes: int) -> tuple[Shipper, Ledger, Budget]:
+    ledger, budget = Ledger(), Budget(10_000_000)
+    return Shipper(store, KEYRING, replace(Mirroring(), **changes), budget, ledger), ledger, budget
+
+
+async def test_captures_go_out_sealed_and_in_batches() -> None:
+    store = MemoryStore()
+    ship, ledger, budget = shipper(store, batch=16)
+    for number in range(40):
+        budget.take(4)
+        ship.offer(capture(number), 4)
+    await ship.drain(1.0)
+    assert [len(batch) for batch in store.batches] == [16, 16, 8]
+    assert [each.id for each in store.captures] == [f"test-{number}-00000000" for number in range(40)]
+    assert ledger.counters["shipped|m"] == 40
+    assert budget.used == 0
+
+
+async def test_a_batch_ends_at_its_bytes_too() -> None:
+    store = MemoryStore()
+    ship, _, budget = shipper(store)
+    for number in range(4):
+        budget.take(1_500_000)
+        ship.offer(capture(number, b"x" * 1_500_000), 1_500_000)
+    await ship.drain(1.0)
+    assert [len(batch) for batch in store.batches] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("failure", "reason"), [(StoreDown("x"), "store_down"), (StoreFull("x"), "store_full")]
+)
+async def test_what_the_store_does_not_take_is_dropped_and_counted(failure: Exception, reason: str) -> None:
+    store = MemoryStore()
+    ship, ledger, budget = shipper(store)
+    running = asyncio.get_running_loop().create_task(ship.run())
+    store.failure = failure
+    budget.take(4)
+    ship.offer(capture(1), 4)
+    await eventually(lambda: ledger.counters[f"dropped|m|{reason}"] == 1)
+    store.failure = None
+    budget.take(4)
+    ship.offer(capture(2), 4)
+    await eventually(lambda: ledger.counters["shipped|m"] == 1)
+    assert budget.used == 0
+    ship.stop()
+    await running
+
+
+async def test_a_defect_in_shipping_costs_the_capture_only() -> None:
+    store = MemoryStore()
+    ship, ledger, budget = shipper(store)
+    running = asyncio.get_running_loop().create_task(ship.run())
+    store.failure = RuntimeError("a defect")
+    ship.offer(capture(1), 0)
+    await eventually(lambda: ledger.counters["dropped|m|store_down"] == 1)
+    store.failure = None
+    ship.offer(capture(2), 0)
+    await eventually(lambda: ledger.counters["shipped|m"] == 1)
+    ship.stop()
+    await running
+    assert budget.used == 0
+
+
+async def test_what_is_left_at_the_end_of_the_time_is_dropped() -> None:
+    store = MemoryStore()
+    store.hangs = True
+    ship, ledger, _ = shipper(store, batch=1)
+    for number in range(10):
+        ship.offer(capture(number), 0)
+    started = time.monotonic()
+    await ship.drain(0.5)
+    assert time.monotonic() - started < 3
+    assert ledger.counters["dropped|m|store_down"] == 10
+
+
+async def ask_repeatedly(proxy: object, count: int) -> float:
+    """The slowest of `count` requests, in seconds."""
+    slowest = 0.0
+    for _ in range(count):
+        started = time.monotonic()
+        answered = await proxy.ask(post())  # type: ignore[attr-defined]
+        assert (answered.status, answered.body) == (200, b"{}")
+        slowest = max(slowest, time.monotonic() - started)
+    return slowest
+
+
+@pytest.mark.parametrize("fault", ["killed", "frozen"])
+async def test_clients_do_not_notice_that_redis_is_gone_and_the_ledger_does(
+    fault: str, own_valkey: ValkeyServer, start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    backend = await start_backend()
+    store = CaptureStore.open(own_valkey.url, own_valkey.url, timeout=0.3)
+    proxy = await start_proxy(ladder(backend.url), store=store)
+    await ask_repeatedly(proxy, 5)
+    await eventually(lambda: proxy.ledger.get("shipped|m") == 5)
+    if fault == "killed":
+        own_valkey.kill()
+    else:
+        own_valkey.freeze()
+    assert await ask_repeatedly(proxy, 20) < 0.25
+    await eventually(lambda: proxy.ledger.get("dropped|m|store_down", 0) > 0, seconds=10)
+    if fault == "killed":
+        own_valkey.start()
+    else:
+        own_valkey.thaw()
+    await asyncio.sleep(0.5)
+    before = proxy.ledger["shipped|m"]
+    await ask_repeatedly(proxy, 5)
+    await eventually(lambda: proxy.ledger["shipped|m"] >= before + 5)
+    await proxy.plane.drain()
+    await store.aclose()
+    ledger = proxy.ledger
+    assert ledger["seen|m"] == ledger["sampled|m"] == 30
+    assert ledger["shipped|m"] + ledger["dropped|m|store_down"] == 30
+    with own_valkey.client() as client:
+        written = client.hgetall("tiergate:ledger:test")
+    assert int(written[b"shipped|m"]) == ledger["shipped|m"]
+    assert written[b"#closed"] == b"1"
+
+
+async def test_a_capture_in_redis_is_sealed_and_the_queue_holds_ids_only(
+    valkey: ValkeyServer, start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    store = CaptureStore.open(valkey.url, valkey.url)
+    proxy = await start_proxy(ladder((await start_backend()).url), store=store)
+    body = b'{"model":"m","messages":[{"role":"user","content":"a very private prompt"}]}'
+    assert (await proxy.ask(post(body))).status == 200
+    await eventually(lambda: proxy.ledger.get("shipped|m") == 1)
+    with valkey.client() as client:
+        [key] = client.keys("tiergate:capture:*")
+        blob = client.get(key)
+        assert 0 < client.ttl(key) <= Mirroring().ttl_seconds
+        everything = b"".join(client.dump(each) or b"" for each in client.keys("*"))
+        queued = client.lrange("replay", 0, -1)
+    assert b"private prompt" not in everything
+    assert len(queued) == 1
+    id = key.decode().removeprefix("tiergate:capture:")
+    assert unseal(id, blob, KEYRING).request_body == body
+    await proxy.plane.drain()
+    await store.aclose()
+
+
+def test_a_budget_gives_no_more_than_it_has() -> None:
+    budget = Budget(10)
+    assert budget.take(10)
+    assert not budget.take(1)
+    budget.give_back(4)
+    assert budget.take(4)
+
+
+def test_the_default_configuration_is_bounded() -> None:
+    mirroring = ProxyConfig(ladders={}).mirroring
+    assert mirroring.max_body < mirroring.buffer_bytes < mirroring.max_bytes
