@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from service.settings import load
+
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
 
@@ -61,3 +63,16 @@ def test_every_named_volume_is_declared() -> None:
 def test_the_proxy_waits_for_nothing() -> None:
     """It fails static: clients must be served while the database and Redis are still starting."""
     assert COMPOSE["services"]["proxy"]["depends_on"] == {}
+
+
+def test_the_configuration_it_starts_from_is_valid(tmp_path: Path) -> None:
+    key = tmp_path / "capture.key"
+    key.write_text("00" * 32)
+    environ = {
+        "TIERGATE_REDIS_URL": "redis://redis:6379/0",
+        "TIERGATE_DATABASE_URL": "postgresql+psycopg://tiergate@postgres/tiergate",
+        "TIERGATE_CAPTURE_KEY_FILE": str(key),
+        "TIERGATE_STATE_DIR": str(tmp_path),
+    }
+    settings = load(ROOT / "deploy/compose/tiergate.yaml", environ)
+    assert settings.proxy.listen_host == settings.api.host == "0.0.0.0"
