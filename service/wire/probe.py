@@ -114,15 +114,24 @@ def _asking(request: Request, question: str) -> dict[str, Json]:
     return {"messages": _with_question(body.get("messages"), question, "text")}
 
 
+def _behind(question: str) -> str:
+    """The question as it follows a task that is still open, which a model would else answer first or instead.
+
+    On a 135M model 22 of 24 probes were answered with such words and 19 without (SmolLM2, F16).
+    """
+    chinese = any("\u4e00" <= char <= "\u9fff" for char in question)
+    return f"\n\n现在只回答这个问题：{question}" if chinese else f"\n\nNow answer only this: {question}"
+
+
 def _with_question(turns: Json, question: str, part_type: str) -> Json:
     if isinstance(turns, str):
-        return f"{turns}\n\n{question}"
+        return turns + _behind(question)
     *before, last = turns
     if last.get("role") != "user":
         return [*turns, {"role": "user", "content": question}]
     content = last.get("content")
     if isinstance(content, list):
-        asked: Json = [*content, {"type": part_type, "text": f"\n\n{question}"}]
+        asked: Json = [*content, {"type": part_type, "text": _behind(question)}]
     else:
-        asked = f"{content}\n\n{question}" if content else question
+        asked = content + _behind(question) if content else question
     return [*before, {**last, "content": asked}]

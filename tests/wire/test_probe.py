@@ -34,10 +34,19 @@ def test_the_question_is_appended_to_the_last_user_message_and_the_prefix_stays(
     request = chat({"role": "system", "content": "be brief"}, user(CONTEXT))
     probe = probed(request)
     assert probe.body["messages"][0] == request.body["messages"][0]
-    assert probe.body["messages"][1]["content"] == CONTEXT + "\n\nWhat is the magic number?"
+    assert (
+        probe.body["messages"][1]["content"]
+        == CONTEXT + "\n\nNow answer only this: What is the magic number?"
+    )
     assert probe.messages[1].text.startswith(request.messages[1].text)
     assert probe.needle is NEEDLE
     assert request.needle is None
+
+
+def test_a_chinese_question_is_introduced_in_chinese() -> None:
+    needle = Needle(key="订单号", value="20391", question="订单号是什么？", depth=0.1)
+    probe = probe_request(chat(user("订单号为20391。\n\n请总结。")), needle, max_tokens=9, extra_body={})
+    assert probe.messages[0].text.endswith("请总结。\n\n现在只回答这个问题：订单号是什么？")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +66,10 @@ def test_content_parts_get_one_more_part() -> None:
     parts = [{"type": "text", "text": CONTEXT}]
     probe = probed(chat(user(parts)))
     content = probe.body["messages"][0]["content"]
-    assert content == [*parts, {"type": "text", "text": "\n\nWhat is the magic number?"}]
+    assert content == [
+        *parts,
+        {"type": "text", "text": "\n\nNow answer only this: What is the magic number?"},
+    ]
 
 
 def test_an_empty_user_message_becomes_the_question() -> None:
@@ -126,14 +138,14 @@ def test_token_ids_cannot_be_asked() -> None:
 
 def test_responses_are_asked_in_their_input() -> None:
     one = probed(captured("/v1/responses", input=CONTEXT, max_output_tokens=9))
-    assert one.body["input"] == CONTEXT + "\n\nWhat is the magic number?"
+    assert one.body["input"] == CONTEXT + "\n\nNow answer only this: What is the magic number?"
     assert (one.body["max_output_tokens"], one.body["store"]) == (64, False)
     turns = [user([{"type": "input_text", "text": CONTEXT}])]
     text = {"format": {"type": "json_object"}, "other": 1}
     two = probed(captured("/v1/responses", input=turns, text=text))
     assert two.body["input"][0]["content"][-1] == {
         "type": "input_text",
-        "text": "\n\nWhat is the magic number?",
+        "text": "\n\nNow answer only this: What is the magic number?",
     }
     assert two.body["text"] == {"other": 1}
     three = probed(captured("/v1/responses", input=[*turns, {"type": "reasoning", "summary": []}]))
@@ -155,4 +167,4 @@ def test_messages_are_asked_like_a_chat_without_calling_tools() -> None:
     assert probe.body["tool_choice"] == {"type": "none"}
     assert not {"thinking", "stop_sequences"} & set(probe.body)
     assert (probe.max_tokens, probe.tool_choice) == (64, "none")
-    assert probe.messages[1].text == CONTEXT + "\n\nWhat is the magic number?"
+    assert probe.messages[1].text == CONTEXT + "\n\nNow answer only this: What is the magic number?"
