@@ -13,6 +13,7 @@ import pytest
 import redis
 
 from service.store.capture import Ending, Keyring
+from service.store.database import Database
 from service.store.evidence import read_tallies, recent_pairs
 from service.store.leases import lease
 from service.store.ledger import account
@@ -90,6 +91,18 @@ def test_everything_delivered_twice_is_counted_once(
     replay_batch(bench, ids, delivery="1")
     assert tally(bench, "w4a16", "structured_output").n == 4
     assert len(candidate.asked) == 4
+
+
+def test_it_is_so_on_every_database(valkey: ValkeyServer, database: Database, backend: Backends) -> None:
+    server = backend(always(BROKEN))
+    maker = BenchMaker(redis_url=valkey.url, db=database)
+    bench = maker(tier("bf16", None, shadow=server.url), tier("w4a16", server.url))
+    ids = ship(valkey.url, orders(4))
+    for delivery in ("1", "2"):
+        replay_batch(bench, ids, delivery=delivery)
+    found = tally(bench, "w4a16", "structured_output")
+    assert (found.n, found.harm) == (4, 4)
+    maker.close()
 
 
 def test_who_comes_second_leaves_while_the_first_holds_the_lease(

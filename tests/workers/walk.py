@@ -13,7 +13,7 @@ from typing import Any
 import evaluators
 from service.fleet import Backend, Ladder, Tier
 from service.store.capture import Capture, Ending, Keyring, capture_id, seal
-from service.store.captures import Captures, open_captures
+from service.store.captures import open_captures
 from service.store.database import Database
 from service.store.shipping import CaptureStore, Shipment
 from service.store.spending import Budget
@@ -161,7 +161,3 @@ class BenchMaker:
         for bench in self.made:
             bench.answering.close()
             bench.captures.close()
-
-
-def captures_of(bench: Bench) -> Captures:
-    return bench.captures
