@@ -141,7 +141,8 @@ class Parent:
             served = bool(slot.snapshot)
             self._retire(slot)
             if self._stop.is_set():
-                self._is_orderly = self._is_orderly and code == 0
+                # One that had not begun to serve had nothing to finish, and no handler for the signal.
+                self._is_orderly &= code == 0 or (not served and code == -signal.SIGTERM)
                 return
             _log.error("process %d of the proxy ended with %d, starting another", process.pid, code)
             self._restarts += 1

@@ -1,0 +1,326 @@
+"""The proxy as processes: several on one port, summed counts, restarts, drains, and no orphans."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.proxy.config import Mirroring, ProxyConfig
+from service.proxy.run import pickled, run
+from service.store.capture import unseal
+from tests.conftest import ValkeyServer
+from tests.proxy.raw_client import RawClient, post
+from tests.proxy.scripted import CHUNKED, OK, Peer, Received
+from tests.proxy.standing import KEYRING, StartBackend, eventually, ladder
+
+RUN = "import pickle, sys; from service.proxy.run import run; sys.exit(run(pickle.load(sys.stdin.buffer)))"
+
+
+@dataclass
+class Running:
+    """A proxy in processes of its own."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    admin: str
+
+    async def connect(self) -> RawClient:
+        return RawClient(*await asyncio.open_connection("127.0.0.1", self.port))
+
+    async def ask(self, request: bytes = post()) -> int:
+        client = await self.connect()
+        try:
+            return (await client.ask(request)).status
+        finally:
+            client.close()
+
+    async def page(self, path: str) -> tuple[int, str]:
+        return await asyncio.to_thread(self._page, path)
+
+    def _page(self, path: str) -> tuple[int, str]:
+        try:
+            with urllib.request.urlopen(self.admin + path, timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    async def metrics(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+        _, text = await self.page("/metrics")
+        return {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    async def until(self, path: str, status: int, seconds: float = 15.0) -> str:
+        async with asyncio.timeout(seconds):
+            while True:
+                got, text = await self.page(path)
+                if got == status:
+                    return text
+                await asyncio.sleep(0.05)
+
+    @property
+    def children(self) -> set[int]:
+        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return {int(pid) for pid in path.read_text().split()}
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+
+def start(config: ProxyConfig) -> Running:
+    process = subprocess.Popen([sys.executable, "-c", RUN], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdin is not None
+    assert process.stderr is not None
+    with process.stdin:
+        pickle.dump(config, process.stdin)
+    line = process.stderr.readline().decode()
+    if "serving" not in line:
+        process.wait(10)
+        process.stderr.close()
+        raise RuntimeError(line)
+    words = line.replace(",", "").split()
+    urls = [word for word in words if word.startswith("http://")]
+    return Running(process, int(urls[0].rpartition(":")[2]), urls[1])
+
+
+@pytest.fixture
+def config(valkey: ValkeyServer, tmp_path: Path) -> ProxyConfig:
+    return ProxyConfig(
+        ladders={},
+        listen_port=0,
+        admin_port=0,
+        processes=2,
+        redis_url=valkey.url,
+        broker_url=valkey.url,
+        capture_keys=KEYRING.keys,
+        mirroring=Mirroring(sample=1.0),
+        probe_seconds=0.5,
+        drain_seconds=5.0,
+        state_dir=tmp_path / "state",
+    )
+
+
+@contextlib.contextmanager
+def running(config: ProxyConfig, *urls: str) -> Iterator[Running]:
+    proxy = start(replace(config, ladders={"m": ladder(*urls)}))
+    try:
+        yield proxy
+    finally:
+        if proxy.process.poll() is None:
+            proxy.process.kill()
+            proxy.process.wait(10)
+        assert proxy.process.stderr is not None
+        proxy.process.stderr.close()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def test_processes_share_a_port_and_their_counts_are_summed(
+    config: ProxyConfig, valkey: ValkeyServer, start_backend: StartBackend
+) -> None:
+    backend = await start_backend()
+    with running(config, backend.url) as proxy:
+        ready = json.loads(await proxy.until("/readyz", 200))
+        assert ready == {
+            "ready": True,
+            "draining": False,
+            "models": {"m": True},
+            "routes": {"m": {"t0": 100}},
+        }
+        assert await asyncio.gather(*(proxy.ask() for _ in range(60))) == [200] * 60
+        async with asyncio.timeout(10):
+            while True:
+                metrics = await proxy.metrics()
+                counted = (
+                    "tiergate_proxy_ledger_total",
+                    frozenset({("count", "shipped"), ("model", "m"), ("reason", "")}),
+                )
+                if metrics.get(counted) == 60:
+                    break
+                await asyncio.sleep(0.1)
+        assert metrics["tiergate_proxy_processes", frozenset()] == 2
+        assert (await proxy.page("/nothing"))[0] == 404
+        assert proxy.stop() == 0
+    with valkey.client() as client:
+        instances = client.smembers("tiergate:ledger:instances")
+        ledgers = [client.hgetall(b"tiergate:ledger:" + instance) for instance in instances]
+        keys = client.keys("tiergate:capture:*")
+        captures = [unseal(key.decode().rpartition(":")[2], client.get(key), KEYRING) for key in keys]
+    assert len(ledgers) == 2
+    assert all(ledger[b"#closed"] == b"1" for ledger in ledgers)
+    assert sum(int(ledger.get(b"seen|m", 0)) for ledger in ledgers) == 60
+    assert sum(int(ledger.get(b"shipped|m", 0)) for ledger in ledgers) == 60
+    assert len(captures) == 60
+
+
+async def test_a_process_that_dies_is_replaced_and_counts_do_not_fall(
+    config: ProxyConfig, start_backend: StartBackend
+) -> None:
+    backend = await start_backend()
+    with running(config, backend.url) as proxy:
+        await proxy.until("/readyz", 200)
+        for _ in range(20):
+            assert await proxy.ask() == 200
+        await asyncio.sleep(1.2)  # the snapshots are told twice a second
+        before = proxy.children
+        victim = before.pop()
+        os.kill(victim, signal.SIGKILL)
+        await eventually(lambda: victim not in proxy.children and len(proxy.children) == 2, seconds=20)
+        assert await asyncio.gather(*(proxy.ask() for _ in range(20))) == [200] * 20
+        async with asyncio.timeout(10):
+            while True:
+                metrics = await proxy.metrics()
+                requests = sum(
+                    v for (name, _), v in metrics.items() if name == "tiergate_proxy_requests_total"
+                )
+                if requests == 40:
+                    break
+                await asyncio.sleep(0.1)
+        assert metrics["tiergate_proxy_restarts_total", frozenset()] == 1
+        assert proxy.stop() == 0
+
+
+async def test_sigterm_finishes_what_is_under_way_and_takes_nothing_new(
+    config: ProxyConfig, start_backend: StartBackend
+) -> None:
+    go_on = asyncio.Event()
+
+    async def script(received: Received, peer: Peer) -> None:
+        if received.line.startswith(b"GET"):
+            await peer.send(OK)
+            return
+        await peer.send(CHUNKED + b"5\r\nfirst\r\n")
+        await go_on.wait()
+        await peer.send(b"4\r\nlast\r\n0\r\n\r\n")
+
+    backend = await start_backend(script)
+    with running(config, backend.url) as proxy:
+        await proxy.until("/readyz", 200)
+        idle = await proxy.connect()
+        streams = [await proxy.connect() for _ in range(10)]
+        for stream in streams:
+            await stream.send(post())
+            await stream.reader.readuntil(b"first\r\n")
+        children = proxy.children
+        proxy.process.send_signal(signal.SIGTERM)
+        assert await idle.rest() == b"", "idle connections are closed at once"
+        await proxy.until("/readyz", 503)
+        with pytest.raises(ConnectionRefusedError):
+            await proxy.connect()
+        go_on.set()
+        for stream in streams:
+            assert await stream.rest() == b"4\r\nlast\r\n0\r\n\r\n"
+            stream.close()
+        idle.close()
+        assert await asyncio.to_thread(proxy.process.wait, 20) == 0
+        assert not any(is_alive(pid) for pid in children)
+
+
+async def test_the_drain_has_an_end(config: ProxyConfig, start_backend: StartBackend) -> None:
+    async def script(received: Received, peer: Peer) -> None:
+        if received.line.startswith(b"GET"):
+            await peer.send(OK)
+        else:
+            await peer.send(CHUNKED + b"5\r\nfirst\r\n")
+            await peer.gone(30)
+
+    backend = await start_backend(script)
+    with running(replace(config, drain_seconds=0.5, processes=1), backend.url) as proxy:
+        await proxy.until("/readyz", 200)
+        stream = await proxy.connect()
+        await stream.send(post())
+        await stream.reader.readuntil(b"first\r\n")
+        started = time.monotonic()
+        assert await asyncio.to_thread(proxy.stop) == 0
+        assert time.monotonic() - started < 8
+        assert b"0\r\n\r\n" not in await stream.rest()
+        stream.close()
+
+
+async def test_children_do_not_outlive_a_parent_that_was_killed(
+    config: ProxyConfig, start_backend: StartBackend
+) -> None:
+    backend = await start_backend()
+    with running(config, backend.url) as proxy:
+        await proxy.until("/readyz", 200)
+        children = proxy.children
+        assert len(children) == 2
+        proxy.process.kill()
+        proxy.process.wait(10)
+        await eventually(lambda: not any(is_alive(pid) for pid in children), seconds=15)
+
+
+async def test_it_serves_and_stops_without_redis(config: ProxyConfig, start_backend: StartBackend) -> None:
+    backend = await start_backend()
+    away = replace(config, processes=1, redis_url="redis://127.0.0.1:1/0", broker_url="redis://127.0.0.1:1/0")
+    with running(away, backend.url) as proxy:
+        await proxy.until("/readyz", 200)
+        for _ in range(5):
+            assert await proxy.ask() == 200
+        assert await asyncio.to_thread(proxy.stop) == 0
+
+
+async def test_it_is_ready_only_while_each_model_has_a_backend(
+    config: ProxyConfig, start_backend: StartBackend
+) -> None:
+    backend = await start_backend()
+    with running(replace(config, processes=1), backend.url) as proxy:
+        await proxy.until("/readyz", 200)
+        await proxy.until("/healthz", 200)
+        await backend.stop()
+        assert json.loads(await proxy.until("/readyz", 503))["models"] == {"m": False}
+        assert (await proxy.page("/healthz"))[0] == 200
+        await backend.start(backend.port)
+        await proxy.until("/readyz", 200)
+        assert proxy.stop() == 0
+
+
+def test_a_taken_port_says_what_to_do(config: ProxyConfig, capsys: pytest.CaptureFixture[str]) -> None:
+    with running(replace(config, processes=1), "http://127.0.0.1:1") as proxy:
+        taken = replace(config, ladders={"m": ladder("http://127.0.0.1:1")}, listen_port=proxy.port)
+        assert run(taken) == 2
+        assert f"cannot listen on 127.0.0.1:{proxy.port}" in capsys.readouterr().err
+        admin_port = int(proxy.admin.rpartition(":")[2])
+        assert run(replace(taken, listen_port=0, admin_port=admin_port)) == 2
+        assert f"cannot listen on 127.0.0.1:{admin_port}" in capsys.readouterr().err
+        assert proxy.stop() == 0
+
+
+@pytest.mark.parametrize("keys", [{}, {"1": b"short"}])
+def test_a_missing_or_wrong_key_says_so(
+    keys: dict[str, bytes], config: ProxyConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(replace(config, ladders={"m": ladder("http://127.0.0.1:1")}, capture_keys=keys)) == 2
+    assert "capture key" in capsys.readouterr().err
+
+
+def test_read_only_mappings_travel_to_the_children(config: ProxyConfig) -> None:
+    frozen = replace(config, capture_keys=MappingProxyType({"1": b"k" * 16}))
+    sent = pickled(frozen)
+    assert int.from_bytes(sent[:8], "big") == len(sent) - 8
+    assert pickle.loads(sent[8:]).capture_keys == {"1": b"k" * 16}
