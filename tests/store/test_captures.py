@@ -46,6 +46,13 @@ async def test_an_expired_capture_is_still_indexed_and_a_lost_one_is_not(valkey,
     assert captures.indexed([]) == set()
 
 
+async def test_presence_is_told_without_fetching(valkey, captures, redis_client):
+    await shipped(valkey.url, "a", "b")
+    redis_client.delete(redis_keys.capture("b"))
+    assert captures.present(["a", "b", "c"]) == {"a"}
+    assert captures.present([]) == set()
+
+
 async def test_a_forgotten_capture_leaves_nothing_behind(valkey, captures, redis_client):
     await shipped(valkey.url, "a", "b", size=300)
     assert bytes_in_use(redis_client) == 600

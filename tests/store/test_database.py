@@ -96,10 +96,10 @@ def test_concurrent_writers_wait_for_each_other(database):
         assert connection.execute(select(schema.captures.c.leases)).scalar_one() == 81
 
 
-def test_several_processes_may_open_an_empty_database_at_once(database_url):
+def test_several_processes_may_open_an_empty_database_at_once(empty_database_url):
     script = "import sys; from service.store.database import open_database as o; o(sys.argv[1]).close()"
     processes = [
-        subprocess.Popen([sys.executable, "-c", script, database_url], stderr=subprocess.PIPE)
+        subprocess.Popen([sys.executable, "-c", script, empty_database_url], stderr=subprocess.PIPE)
         for _ in range(3)
     ]
     for process in processes:
@@ -178,15 +178,15 @@ def test_another_schema_version_says_what_fits(database, database_url):
         open_database(database_url)
 
 
-def test_tables_of_something_else_are_left_alone(database_url):
-    if database_url.startswith("sqlite"):
-        with closing(sqlite3.connect(database_url.removeprefix("sqlite:///"))) as connection:
+def test_tables_of_something_else_are_left_alone(empty_database_url):
+    if empty_database_url.startswith("sqlite"):
+        with closing(sqlite3.connect(empty_database_url.removeprefix("sqlite:///"))) as connection:
             connection.execute("CREATE TABLE invoices (id INTEGER)")
     else:
-        with psycopg.connect(database_url) as connection:
+        with psycopg.connect(empty_database_url) as connection:
             connection.execute("CREATE TABLE invoices (id INTEGER)")
     with pytest.raises(StoreUnusable, match=r"something else \(invoices\).*TIERGATE_DATABASE_URL"):
-        open_database(database_url)
+        open_database(empty_database_url)
 
 
 def test_a_database_that_lost_a_table_says_which(database, database_url):

@@ -21,6 +21,7 @@ from service.store.shipping import (
     Shipment,
     StoreDown,
     StoreFull,
+    StoreRefused,
 )
 
 PLENTY = 1 << 30
@@ -189,6 +190,31 @@ async def test_a_server_without_memory_is_full_and_takes_nothing_of_the_batch(ow
             assert client.keys("*") == []
             await store.write_ledger("i", {}, closed=False)
             assert client.exists(redis_keys.in_doubt("i")) == 0
+
+
+async def test_a_store_that_refuses_is_down_and_leaves_nothing_in_doubt(own_valkey, free_port):
+    with own_valkey.client() as client:
+        client.replicaof("127.0.0.1", free_port)
+        async with opened(own_valkey.url) as store:
+            with pytest.raises(StoreRefused, match="read only"):
+                await ship(store, batch_of("a"))
+            client.replicaof("NO", "ONE")
+            await ship(store, batch_of("b"))
+            await store.write_ledger("i", {}, closed=False)
+        assert client.exists(redis_keys.in_doubt("i")) == 0
+        client.config_set("requirepass", "x")
+        async with opened(own_valkey.url) as store:
+            with pytest.raises(StoreDown, match="refused"):
+                await ship(store, batch_of("c"))
+
+
+async def test_a_batch_that_redis_took_in_part_is_dropped_and_in_doubt(valkey, redis_client):
+    redis_client.set(redis_keys.CAPTURES_BYTES, "not a hash")
+    async with opened(valkey.url) as store:
+        with pytest.raises(StoreDown, match="in part"):
+            await ship(store, batch_of("a"))
+        await store.write_ledger("i", {}, closed=False)
+    assert redis_client.smembers(redis_keys.in_doubt("i")) == {b"a"}
 
 
 async def test_a_broker_of_its_own_that_is_down_loses_no_capture(own_valkey, valkey, redis_client):
