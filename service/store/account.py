@@ -35,7 +35,7 @@ class InstanceLedger:
     peak: int = 0
     """Most requests between two writes."""
     beyond: int = 0
-    """Captures known although their sequence number was given after the last write."""
+    """Requests that sequence numbers of captures show to have come after the last write."""
 
     def total(self, count: Count) -> int:
         return sum(amount for key, amount in self.counters.items() if key.what is count)

@@ -71,7 +71,10 @@ class Capture:
 
 
 def capture_id(instance: str, sequence: int, model: str) -> str:
-    """The id of a proxy instance's `sequence`-th capture (from 1); it tells its instance and model."""
+    """The id of the capture of an instance's `sequence`-th request (from 1), if that becomes one.
+
+    It tells its instance and model; gaps between numbers are requests that were not captured.
+    """
     return f"{instance}-{sequence}-{model_mark(model)}"
 
 

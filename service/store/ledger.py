@@ -210,20 +210,24 @@ def _instance(written: _Written, model: str | None) -> InstanceLedger:
 
 
 def _beyond(connection: Connection, written: _Written, model: str | None, waiting: list[str]) -> int:
-    """Captures of a model whose sequence number is higher than its instance's last word."""
+    """Requests after an instance's last word: its captures carry the number of their request.
+
+    Of one model, those of its captures alone; of all, also the requests between them that were not captured.
+    """
     prefix = f"{written.instance}-"
     of_instance = captures_table.c.capture_id.startswith(prefix, autoescape=True)
     later = captures_table.c.lease_until > written.written_at  # it was shipped, and so leased, after that
-    ids = set(
-        connection.execute(select(captures_table.c.capture_id).where(of_instance, later)).scalars()
-    ).union(each for each in waiting if each.startswith(prefix))
-    sampled = sum(
+    found = connection.execute(select(captures_table.c.capture_id).where(of_instance, later)).scalars()
+    ids = {*found, *(each for each in waiting if each.startswith(prefix))}
+    numbers = {each: int(each.rsplit("-", 2)[1]) for each in ids if mark_of(each)}
+    seen = sum(
         amount
         for name, amount in written.counters.items()
-        if not name.startswith(redis_keys.META) and split_ledger_key(name).what is Count.SAMPLED
+        if name.startswith(f"{Count.SEEN}|") and split_ledger_key(name).model
     )
-    marks = {mark_of(each) for each in ids} if model is None else {model_mark(model)}
-    return sum(int(each.rsplit("-", 2)[1]) > sampled for each in ids if mark_of(each) in marks - {""})
+    if model is None:
+        return max((number - seen for number in numbers.values() if number > seen), default=0)
+    return sum(number > seen and mark_of(each) == model_mark(model) for each, number in numbers.items())
 
 
 def _settled(

@@ -32,7 +32,8 @@ class Proxy:
         self.counters[ledger_key(what, self.model, detail)] += amount
 
     async def serve(self, skipped=0, sampled=0):
-        """Requests of which some are sampled and shipped together; the ids that were shipped."""
+        """Requests of which the last are sampled and shipped together; the ids that were shipped."""
+        self.sequence += skipped
         self.count(Count.SEEN, amount=skipped + sampled)
         self.count(Count.SKIPPED, Skipped.NOT_SAMPLED, skipped)
         self.count(Count.SAMPLED, amount=sampled)
@@ -226,7 +227,8 @@ async def test_a_killed_proxy_is_told_with_what_it_can_have_taken(database, prox
     now = time.time()
     assert account(database, captures, now=now).unaccounted == 0
     found = account(database, captures, now=now + STALE_SECONDS + 5)
-    assert found.unaccounted == 8  # beyond its last word: more than its busiest interval of 6
+    assert found.unaccounted == 9  # beyond its last word: more than its busiest interval of 6
+    assert account(database, captures, "m", now=now + STALE_SECONDS + 5).unaccounted == 8
     assert found.balanced
     assert "proxy i has been silent" in found.problems[0]
     assert found.lost == 0
