@@ -1,4 +1,4 @@
-"""`compose.yaml` is checked against the Compose specification's own schema, since no container engine runs in tests."""
+"""`compose.yaml` against the Compose specification's own schema: no container engine runs in tests."""
 
 from __future__ import annotations
 
