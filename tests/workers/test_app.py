@@ -25,16 +25,11 @@ from service.store.schema import captures, units
 from tests.conftest import ValkeyServer
 from tests.workers.celery_parts import CeleryParts, configuration, until
 from tests.workers.scripted import Asked, Reply, Script, ScriptedBackend
-from tests.workers.walk import MODEL, exchange, question, ship
+from tests.workers.walk import BROKEN, GOOD, MODEL, orders, ship
 
 pytestmark = pytest.mark.acceptance
 
 Backends = Callable[[Script], ScriptedBackend]
-GOOD, BROKEN = '{"order": 1}', '{"order": 1'
-
-
-def orders(count: int) -> list:
-    return [exchange(question(f"order number {n}", structured=True), GOOD) for n in range(count)]
 
 
 @pytest.fixture

@@ -11,14 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import evaluators
+from service.decision.tally import Tally
 from service.fleet import Backend, Ladder, Tier
+from service.store.account import PairAccount
 from service.store.capture import Capture, Ending, Keyring, capture_id, seal
 from service.store.captures import open_captures
 from service.store.database import Database
+from service.store.evidence import read_tallies
+from service.store.ledger import account
 from service.store.shipping import CaptureStore, Shipment
 from service.store.spending import Budget
 from service.store.worker_counts import WorkerCounts
-from tests.workers.scripted import completion
+from tests.workers.scripted import Reply, Script, completion
 from workers.answering import Answering
 from workers.backends import Limits, Shadow
 from workers.probes import Probing
@@ -161,3 +165,28 @@ class BenchMaker:
         for bench in self.made:
             bench.answering.close()
             bench.captures.close()
+
+
+GOOD, BROKEN = '{"order": 1}', '{"order": 1'
+"""Answers to a structured `question`: one that satisfies `SCHEMA`, one that does not parse."""
+
+
+def always(text: str) -> Script:
+    """A backend that says the same to everybody."""
+    return lambda asked: Reply(text=text)
+
+
+def orders(count: int) -> list[Capture]:
+    """As many conversations, each asking for JSON that the serving tier gave."""
+    return [exchange(question(f"order number {n}", structured=True), GOOD) for n in range(count)]
+
+
+def tally(bench: Bench, of: str, evaluator: str, arm: str = "candidate") -> Tally | None:
+    """What is counted so far about a tier."""
+    found = read_tallies(bench.db, model=MODEL, tier=of, arm=arm, epoch=f"epoch of {of}")
+    return found.get(evaluator)
+
+
+def pairs_due(bench: Bench) -> dict[tuple[str, str, str], PairAccount]:
+    """The pair ledger, by tier, arm and evaluator."""
+    return {(each.tier, each.arm, each.evaluator): each for each in account(bench.db).pairs}
