@@ -1,4 +1,4 @@
-"""Anthropic messages."""
+"""Anthropic messages: requests, and answers whole or streamed, as requests and answers of ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI responses."""
+"""OpenAI responses: requests, and answers whole or streamed, as requests and answers of ours."""
 
 from __future__ import annotations
 

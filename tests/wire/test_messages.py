@@ -244,3 +244,9 @@ def test_a_body_that_is_no_message_is_unreadable(body: Any, read_whole: Read) ->
     found = read_whole(body, path=PATH)
     assert isinstance(found, Fault)
     assert found.kind is FaultKind.UNREADABLE
+
+
+def test_blocks_that_say_nothing_to_us_are_passed_over(read_whole: Read) -> None:
+    blocks = [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "hi"}]
+    found = read_whole({"content": blocks, "stop_reason": "end_turn"}, path=PATH)
+    assert found == Answer(text="hi", finish_reason="stop")
