@@ -20,6 +20,7 @@ from service.proxy.errors import Refusal
 from service.proxy.heads import ForwardPaths, Head
 from service.proxy.meters import Ledger
 from service.proxy.recorder import Subject
+from service.proxy.requests import Inbound
 from service.store.capture import capture_id
 from service.store.counters import Skipped
 from service.wire import (
@@ -38,17 +39,6 @@ _ENCODERS: Mapping[bytes, Callable[[bytes], bytes]] = {
     b"deflate": zlib.compress,
     b"zstd": zstandard.compress,
 }
-
-
-@dataclass(slots=True, kw_only=True)
-class Inbound:
-    """A complete request of a client. Not frozen, as `Head` is not."""
-
-    head: Head
-    body: bytes
-    keep_alive: bool
-    started: float
-    """Monotonic time at which its last byte was here."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,24 +6,12 @@ import asyncio
 import socket
 import struct
 import time
-from collections import deque
 from typing import TYPE_CHECKING, cast
 
-import httptools
-
-from service.proxy.door import Inbound, OwnAnswer
-from service.proxy.errors import (
-    Refusal,
-    head_too_large,
-    malformed,
-    not_implemented,
-    own_answer,
-    refusal_bytes,
-    request_timeout,
-    too_large,
-)
-from service.proxy.heads import Head, Headers, judge
+from service.proxy.door import OwnAnswer
+from service.proxy.errors import Refusal, own_answer, refusal_bytes, request_timeout
 from service.proxy.relay import Relay
+from service.proxy.requests import Inbound, RequestReader
 
 if TYPE_CHECKING:
     from service.proxy.plane import DataPlane
@@ -34,33 +22,19 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class _Stop(Exception):
-    """Ends parsing from within; `_refusal` says why."""
-
-
 class ClientConnection(asyncio.Protocol):
     """Made by the listener for each client."""
 
     __slots__ = (
         "_advancing",
-        "_body",
-        "_closes_after",
         "_half_closed",
-        "_head",
-        "_head_bytes",
-        "_head_read",
-        "_headers",
-        "_in_head",
         "_lingers_until",
-        "_owes_continue",
-        "_parser",
         "_plane",
+        "_reader",
         "_reading_paused",
-        "_refusal",
         "_relay",
         "_since",
         "_stalls",
-        "_target",
         "_transport",
         "_unsent",
         "_waiting",
@@ -70,29 +44,18 @@ class ClientConnection(asyncio.Protocol):
 
     def __init__(self, plane: DataPlane) -> None:
         self._plane = plane
-        self._parser = httptools.HttpRequestParser(self)
-        self._waiting: deque[Inbound | Refusal] = deque()
+        self._reader = RequestReader(
+            max_head=plane.config.clients.max_head,
+            max_body=plane.config.max_request,
+            conversation_header=plane.conversation_header,
+        )
+        self._waiting = self._reader.ready
         self._relay: Relay | None = None
-        self._refusal: Refusal | None = None
-        """Why no further request is read."""
-        self._closes_after = False
-        """The request read last was the client's last."""
         self._half_closed = False
         self._advancing = False
-        self._in_head = False
-        self._head_bytes = 0
-        """Of its parts that are complete."""
-        self._head_read = 0
-        """Of reads that brought nothing but this head."""
-        self._target = b""
-        self._headers: Headers = []
-        self._head: Head | None = None
-        """Of the request whose body is being read."""
-        self._body: bytes | bytearray = b""
-        self._owes_continue = False
         self._reading_paused = False
-        self._since = time.monotonic()
-        """When the client last sent something, began a head, or was answered."""
+        self._since = self._reader.since
+        """When the client was last answered."""
         self._stalls = False
         """The client reads more slowly than its answer comes."""
         self._unsent: tuple[float, int] | None = None
@@ -106,28 +69,15 @@ class ClientConnection(asyncio.Protocol):
         self._plane.clients.add(self)
 
     def data_received(self, received: bytes) -> None:
-        if self._refusal is not None or self._closes_after or self._lingers_until is not None:
-            return
-        was_in_head = self._in_head
-        if not was_in_head:
-            self._since = time.monotonic()
-        try:
-            self._parser.feed_data(received)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
-            if not self._closes_after:  # whatever follows a last request is nobody's business
-                self._stop_reading(self._refusal or malformed(str(error)))
-        if was_in_head and self._in_head:
-            # One endless header reaches `on_header` only at its end.
-            self._head_read += len(received)
-            if self._head_read > self._plane.config.clients.max_head:
-                self._stop_reading(head_too_large(self._plane.config.clients.max_head))
-        self._advance()
+        if self._lingers_until is None and not self._half_closed:
+            self._reader.feed(received)
+            self._advance()
 
     def eof_received(self) -> bool:
         """A client that ends its side has gone, unless the configuration says that it may still listen."""
         if self._lingers_until is None and (self._relay is not None or self._waiting):
             if self._plane.config.half_close:
-                self._closes_after = self._half_closed = True
+                self._half_closed = True
                 return True
             self._abandon()
             self._transport.abort()
@@ -146,76 +96,6 @@ class ClientConnection(asyncio.Protocol):
         self._stalls = False
         if self._relay is not None:
             self._relay.resume()
-
-    # -- llhttp calls these ------------------------------------------------------------------------
-
-    def on_message_begin(self) -> None:
-        self._in_head = True
-        self._head_bytes = self._head_read = 0
-        self._target = b""
-        self._headers = []
-        self._since = time.monotonic()
-
-    def on_url(self, part: bytes) -> None:
-        self._target += part
-        self._count_head(len(part))
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # a trailer otherwise: the body goes on with a length, which leaves it no place
-            self._headers.append((name, value))
-            self._count_head(len(name) + len(value) + 4)
-
-    def on_headers_complete(self) -> None:
-        self._in_head = False
-        config = self._plane.config
-        if self._parser.should_upgrade():
-            self._stop(not_implemented("Upgrade is not supported."))
-        judged = judge(
-            method=self._parser.get_method(),
-            target=self._target,
-            version=self._parser.get_http_version(),
-            headers=self._headers,
-            conversation_header=self._plane.conversation_header,
-        )
-        if isinstance(judged, Refusal):
-            self._stop(judged)
-        elif judged.content_length is not None and judged.content_length > config.max_request:
-            self._stop(too_large(config.max_request))
-        else:
-            self._head = judged
-            self._body = b""
-            if judged.expects_continue:
-                if self._relay is None and not self._waiting:
-                    self._transport.write(_GO_ON)
-                else:
-                    self._owes_continue = True
-
-    def on_body(self, part: bytes) -> None:
-        if not self._body:
-            self._body = part
-        elif isinstance(self._body, bytearray):
-            self._body += part
-        else:
-            self._body = bytearray(self._body)
-            self._body += part
-        if len(self._body) > self._plane.config.max_request:
-            self._stop(too_large(self._plane.config.max_request))
-
-    def on_message_complete(self) -> None:
-        assert self._head is not None
-        keep_alive = self._parser.should_keep_alive()
-        self._closes_after = not keep_alive
-        self._waiting.append(
-            Inbound(
-                head=self._head,
-                body=bytes(self._body),
-                keep_alive=keep_alive,
-                started=time.monotonic(),
-            )
-        )
-        self._head = None
-        self._body = b""
-        self._owes_continue = False
 
     # -- the relay calls these ---------------------------------------------------------------------
 
@@ -276,17 +156,17 @@ class ClientConnection(asyncio.Protocol):
             if now > self._lingers_until and unsent == 0:
                 self._transport.abort()
         elif self._relay is None and not self._waiting:
-            waited = now - self._since
-            if self._in_head or self._head is not None:
-                if waited > (limits.head if self._in_head else limits.body):
-                    self._stop_reading(request_timeout())
+            waited = now - max(self._since, self._reader.since)
+            if self._reader.is_in_request:
+                if waited > (limits.head if self._reader.is_in_head else limits.body):
+                    self._reader.refuse(request_timeout())
                     self._advance()
             elif waited > limits.keep_alive:
                 self._transport.close()
 
     def drain(self) -> None:
         """Close at once if no request is under way."""
-        if self._relay is None and not self._waiting and not self._in_head and self._head is None:
+        if self._relay is None and not self._waiting and not self._reader.is_in_request:
             self._transport.close()
 
     def abort(self) -> None:
@@ -311,8 +191,8 @@ class ClientConnection(asyncio.Protocol):
         if self._half_closed and self._relay is None and not self._waiting:
             self._transport.close()
             return
-        if self._relay is None and self._owes_continue and not self._waiting:
-            self._owes_continue = False
+        if self._reader.expects_continue and self._relay is None and not self._waiting:
+            self._reader.expects_continue = False
             self._transport.write(_GO_ON)
         if self._reading_paused != (len(self._waiting) >= self._plane.config.clients.pipelined):
             self._reading_paused = not self._reading_paused
@@ -344,23 +224,6 @@ class ClientConnection(asyncio.Protocol):
             if self._stalls:
                 self._relay.pause()
             self._relay.begin()
-
-    def _count_head(self, amount: int) -> None:
-        self._head_bytes += amount
-        if self._head_bytes > self._plane.config.clients.max_head:
-            self._stop(head_too_large(self._plane.config.clients.max_head))
-
-    def _stop(self, refusal: Refusal) -> None:
-        self._refusal = refusal
-        raise _Stop(refusal.code)
-
-    def _stop_reading(self, refusal: Refusal) -> None:
-        """No further request is read; this is the last thing the client hears."""
-        self._refusal = refusal
-        self._in_head = False
-        self._head = None
-        self._body = b""
-        self._waiting.append(refusal)
 
     def _linger(self) -> None:
         """End our side, and wait a little for the client to end its own."""

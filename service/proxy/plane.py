@@ -16,9 +16,10 @@ from service.proxy.door import Admission, Door
 from service.proxy.downstream import ClientConnection
 from service.proxy.errors import Refusal
 from service.proxy.meters import Meters
+from service.proxy.passage import Passage
 from service.proxy.pool import Server, Servers
 from service.proxy.recorder import Budget, Recording
-from service.proxy.relay import Passage, Relay
+from service.proxy.relay import Relay
 from service.proxy.routing import RouteBook
 from service.proxy.shipper import Shipper, Store
 from service.store.capture import Capture, Ending, Keyring

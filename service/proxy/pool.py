@@ -87,6 +87,7 @@ class Server:
         """It answered; whether that ended an ejection."""
         was_ejected = self.is_ejected
         self.failures = self.ejections = 0
+        self.until = 0.0
         return was_ejected
 
     def failed(self, now: float, *, surely: bool = False) -> bool:

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
-from service.fleet import Tier
 from service.proxy.answers import AnswerReader, AnswerUnreadable
 from service.proxy.door import Admission
 from service.proxy.errors import Refusal, bad_gateway, gateway_timeout, unavailable
 from service.proxy.heads import request_head
+from service.proxy.passage import Passage, Phase, overdue
 from service.proxy.pool import Server
 from service.proxy.recorder import Recording
 from service.proxy.upstream import BackendConnection, connect
@@ -31,56 +29,8 @@ MOST_ATTEMPTS = 3
 _ONE_WRITE = 64 * 1024
 
 
-class Phase(Enum):
-    """What a relay waits for."""
-
-    CONNECTION = "connection"
-    FIRST_BYTE = "first_byte"
-    BODY = "body"
-    OVER = "over"
-
-
-@dataclass(slots=True, kw_only=True)
-class Passage:
-    """What a relay leaves behind."""
-
-    admission: Admission
-    tier: Tier
-    ending: Ending
-    status: int | None
-    answer_type: bytes
-    answer_encoding: bytes
-    first_byte: float | None
-    """Monotonic."""
-    recording: Recording | None
-
-
 class Relay:
     """Made by the client connection for one admitted request; `begin` sets it going."""
-
-    __slots__ = (
-        "_admission",
-        "_attempts",
-        "_chunked",
-        "_client",
-        "_connecting",
-        "_connection",
-        "_failed",
-        "_first_byte",
-        "_head_sent",
-        "_keep_alive",
-        "_paused",
-        "_plane",
-        "_reader",
-        "_recording",
-        "_request_id",
-        "_retried",
-        "_server",
-        "_since",
-        "_tier",
-        "_wanted",
-        "phase",
-    )
 
     _reader: AnswerReader
     _server: Server
@@ -314,17 +264,14 @@ class Relay:
 
     def expire(self, now: float) -> None:
         """End it when a limit has passed."""
-        limits = self._plane.config.timeouts
-        waited = now - self._since
-        if self.phase is Phase.FIRST_BYTE and limits.first_byte is not None and waited > limits.first_byte:
-            code, limit = "first_byte_timeout", limits.first_byte
-        elif (
-            self.phase is Phase.BODY and not self._paused and limits.idle is not None and waited > limits.idle
-        ):
-            code, limit = "idle_timeout", limits.idle
-        elif limits.total is not None and now - self._admission.inbound.started > limits.total:
-            code, limit = "total_timeout", limits.total
-        else:
+        late = overdue(
+            self.phase,
+            self._plane.config.timeouts,
+            waited=now - self._since,
+            in_all=now - self._admission.inbound.started,
+            paused=self._paused,
+        )
+        if late is None:
             return
         if self.phase is not Phase.CONNECTION:
             self._plane.server_failed(self._server)
@@ -332,8 +279,8 @@ class Relay:
         if self._head_sent:
             self._break_off(Ending.TIMEOUT)
         else:
-            message = f"The backend did not answer within {limit:g} s."
-            self._refuse(gateway_timeout(code, message), Ending.TIMEOUT)
+            message = f"The backend did not answer within {late.limit:g} s."
+            self._refuse(gateway_timeout(late.code, message), Ending.TIMEOUT)
 
     # -- ends --------------------------------------------------------------------------------------
 

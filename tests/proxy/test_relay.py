@@ -518,7 +518,7 @@ async def test_a_capture_has_both_sides_and_no_credentials(
 
     backend = await start_backend(script)
     proxy = await start_proxy(ladder(backend.url))
-    body = b'{"model":"m","stream":true,"tools":[]}'
+    body = b'{"model":"m","stream":true,"tools":[],"messages":[{"role":"user","content":"q"}]}'
     answered = await proxy.ask(post(body, headers=[b"Authorization: Bearer sk-secret", b"X-Request-Id: r-1"]))
     [capture] = await proxy.captures(1)
     assert capture.id == "test-1-" + capture.id[-8:]

@@ -1,0 +1,181 @@
+"""A client's bytes, read into requests by llhttp and by what `heads.judge` adds to it. No I/O.
+
+A refusal is the last thing a reader yields: where the next request would begin is then anybody's guess.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+
+import httptools
+
+from service.proxy.errors import Refusal, head_too_large, malformed, not_implemented, too_large
+from service.proxy.heads import Head, Headers, judge
+
+
+@dataclass(slots=True, kw_only=True)
+class Inbound:
+    """A complete request of a client. Not frozen, as `Head` is not."""
+
+    head: Head
+    body: bytes
+    keep_alive: bool
+    started: float
+    """Monotonic time at which its last byte was here."""
+
+
+class _Stop(Exception):
+    """Ends parsing from within; `_refusal` says why."""
+
+
+class RequestReader:
+    """Whole requests, in order, appear in `ready`."""
+
+    __slots__ = (
+        "_body",
+        "_conversation_header",
+        "_head",
+        "_head_bytes",
+        "_head_read",
+        "_headers",
+        "_in_head",
+        "_max_body",
+        "_max_head",
+        "_parser",
+        "_refusal",
+        "_target",
+        "expects_continue",
+        "is_closed",
+        "ready",
+        "since",
+    )
+
+    def __init__(self, *, max_head: int, max_body: int, conversation_header: bytes) -> None:
+        self._max_head = max_head
+        self._max_body = max_body
+        self._conversation_header = conversation_header
+        self._parser = httptools.HttpRequestParser(self)
+        self.ready: deque[Inbound | Refusal] = deque()
+        self.is_closed = False
+        """Nothing more will be read: the last request was the client's last, or was refused."""
+        self.expects_continue = False
+        """The client waits to be told to send the body; the caller clears it when it has."""
+        self.since = time.monotonic()
+        """When the client began a head, or last sent something else."""
+        self._refusal: Refusal | None = None
+        self._in_head = False
+        self._head_bytes = 0
+        """Of the head's parts that are complete."""
+        self._head_read = 0
+        """Of reads that brought nothing but this head."""
+        self._target = b""
+        self._headers: Headers = []
+        self._head: Head | None = None
+        """Of the request whose body is being read."""
+        self._body: bytes | bytearray = b""
+
+    @property
+    def is_in_head(self) -> bool:
+        return self._in_head
+
+    @property
+    def is_in_request(self) -> bool:
+        return self._in_head or self._head is not None
+
+    def feed(self, received: bytes) -> None:
+        """Read on; what follows a last request is nobody's business."""
+        if self.is_closed:
+            return
+        was_in_head = self._in_head
+        if not was_in_head:
+            self.since = time.monotonic()
+        try:
+            self._parser.feed_data(received)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            if not self.is_closed:
+                self.refuse(self._refusal or malformed(str(error)))
+        if was_in_head and self._in_head:
+            # One endless header reaches `on_header` only at its end.
+            self._head_read += len(received)
+            if self._head_read > self._max_head:
+                self.refuse(head_too_large(self._max_head))
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Read no further; the refusal follows the requests that are ready."""
+        self.is_closed = True
+        self.expects_continue = False
+        self._in_head = False
+        self._head = None
+        self._body = b""
+        self.ready.append(refusal)
+
+    # -- llhttp calls these ------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        self._in_head = True
+        self._head_bytes = self._head_read = 0
+        self._target = b""
+        self._headers = []
+        self.since = time.monotonic()
+
+    def on_url(self, part: bytes) -> None:
+        self._target += part
+        self._count_head(len(part))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # a trailer otherwise: the body goes on with a length, which leaves it no place
+            self._headers.append((name, value))
+            self._count_head(len(name) + len(value) + 4)
+
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        parser = self._parser
+        if parser.should_upgrade():
+            self._stop(not_implemented("Upgrade is not supported."))
+        judged = judge(
+            method=parser.get_method(),
+            target=self._target,
+            version=parser.get_http_version(),
+            headers=self._headers,
+            conversation_header=self._conversation_header,
+        )
+        if isinstance(judged, Refusal):
+            self._stop(judged)
+        elif judged.content_length is not None and judged.content_length > self._max_body:
+            self._stop(too_large(self._max_body))
+        else:
+            self._head = judged
+            self.expects_continue = judged.expects_continue
+
+    def on_body(self, part: bytes) -> None:
+        if not self._body:
+            self._body = part
+        elif isinstance(self._body, bytearray):
+            self._body += part
+        else:  # a list of parts would cost more than the parts when these are small
+            self._body = bytearray(self._body)
+            self._body += part
+        if len(self._body) > self._max_body:
+            self._stop(too_large(self._max_body))
+
+    def on_message_complete(self) -> None:
+        assert self._head is not None
+        keep_alive = self._parser.should_keep_alive()
+        self.is_closed = not keep_alive
+        self.ready.append(
+            Inbound(head=self._head, body=bytes(self._body), keep_alive=keep_alive, started=time.monotonic())
+        )
+        self._head = None
+        self._body = b""
+        self.expects_continue = False
+
+    def _count_head(self, amount: int) -> None:
+        self._head_bytes += amount
+        if self._head_bytes > self._max_head:
+            self._stop(head_too_large(self._max_head))
+
+    def _stop(self, refusal: Refusal) -> None:
+        self._refusal = refusal
+        raise _Stop(refusal.code)
