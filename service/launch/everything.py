@@ -28,6 +28,9 @@ from service.store.tokens import create, lookup
 TOKEN_FILE = "token"
 """In the state directory."""
 TOKEN_SCOPES = ("read", "approve", "admin")
+WORKER_STOP_SECONDS = 30.0
+"""Whatever a replay's time limit: a stopping worker gives up after ten seconds what is not answered by then, and
+the rest is left for Celery to close its pool and for judging and recording what was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +135,6 @@ def tiergate_parts(
     # Gossip, mingling and heartbeats tell workers of each other; here they would only delay the start.
     work = ("worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat")
     children = str(min(4, max(1, (os.cpu_count() or 1) // 2)))
-    # A replay that is cut short is leased again when its lease runs out: patience need not outlast a timeout.
-    patience = min(settings.shadow.timeout_seconds, 30.0)
     return [
         Part(name="api", command=(*tiergate, "api"), ready=_ready(api), awaited=False),
         Part(
@@ -142,7 +143,7 @@ def tiergate_parts(
             env={"TIERGATE_WORKER_LISTEN": str(guard)},
             ready=_ready(guard),
             awaited=False,
-            stop_seconds=patience,
+            stop_seconds=WORKER_STOP_SECONDS,
             after_stop=last_copy,
         ),
         Part(
@@ -151,7 +152,7 @@ def tiergate_parts(
             env={"TIERGATE_WORKER_LISTEN": str(worker)},
             ready=_ready(worker),
             awaited=False,
-            stop_seconds=patience,
+            stop_seconds=WORKER_STOP_SECONDS,
         ),
         # An empty pidfile means none: a stale one would keep beat from starting.
         Part(

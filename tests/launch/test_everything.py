@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,15 @@ def test_parts_start_from_the_api_to_the_proxy_and_know_their_health_addresses(s
     assert f"http://127.0.0.1:{listens['api'].port}/readyz" in (parts["api"].ready("") or "")
     assert parts["worker"].env["TIERGATE_WORKER_LISTEN"] == str(listens["worker"])
     assert parts["proxy"].stop_seconds > settings.proxy.drain_seconds
+
+
+def test_workers_get_time_to_stop_however_short_a_replay_may_take(settings: Settings) -> None:
+    hasty = replace(settings, shadow=replace(settings.shadow, timeout_seconds=1.0))
+    listens = {name: Listen(host="127.0.0.1", port=1) for name in ("proxy_admin", "api", "guard", "worker")}
+    parts = {part.name: part for part in tiergate_parts(hasty, **listens, last_copy=lambda: None)}
+    # A worker gives up after ten seconds what is under way, and then records what it has.
+    assert parts["worker"].stop_seconds > 10
+    assert parts["guard"].stop_seconds > 10
 
 
 def test_a_last_copy_that_finds_no_redis_says_where_the_counters_are(
