@@ -6,11 +6,11 @@ captures to the store. Nothing downstream of the client is awaited on the way. I
 One request, in order: `downstream` (a client's connection) reads it with `requests` and `heads`; `door` finds
 its model (`scan`), answers or refuses it (`errors`), or admits it and says whether it is kept (`admission`);
 `relay` asks `routing` and `pool` for a tier and a backend, sends it over `upstream`, writes the answer
-(`answers`) to the client and a bounded copy to `recorder`; what is left (`passage`) goes through `plane`, which
-holds everything that the connections of a process share, to `meters` and `shipper`. `health` probes backends.
+(`answers`) to the client and a bounded copy to `recorder`; what is left (`passage`) goes through `plane`,
+which holds all that the connections of a process share, to `meters` and `shipper`. `health` probes backends.
 `run` is the parent, `child` one of its processes; `listening`, `admin` and `exposition` are the parent's
 sockets and pages.
 
-Modules that decide (`heads`, `answers`, `scan`, `admission`, `routing`, `passage`, `pool`) take values and return
+Modules that decide (`heads`, `answers`, `scan`, `admission`, `routing`, `passage`, `pool`) take and return
 values; connections and the relay perform.
 """

@@ -1,4 +1,4 @@
-"""The answer reader: however an answer is framed and cut, the same bytes come out, and it ends in its place."""
+"""The answer reader: however an answer is framed and cut, the same bytes come out."""
 
 from __future__ import annotations
 
