@@ -23,6 +23,16 @@ def check_redis(settings: Settings) -> None:
             raise RedisUnusable(f"{line.subject}: {line.text}")
 
 
+def check_database(settings: Settings) -> str:
+    """Open the database and read it for damage; returns where it is; raises `StoreUnusable`."""
+    database = open_database(settings.database_url)
+    try:
+        database.check_for_damage()
+        return database.shown_url
+    finally:
+        database.close()
+
+
 def store_lines(settings: Settings) -> list[Line]:
     """Asks each store; makes the tables of an empty database, which is how one finds out that it may."""
     return [*_redis_lines(settings), _database_line(settings), _key_line(settings)]
@@ -88,13 +98,9 @@ def _version(facts: dict[str, object]) -> str:
 
 def _database_line(settings: Settings) -> Line:
     try:
-        database = open_database(settings.database_url)
+        return Line(level=Level.OK, subject="database", text=check_database(settings))
     except StoreUnusable as error:
         return Line(level=Level.FAIL, subject="database", text=str(error))
-    try:
-        return Line(level=Level.OK, subject="database", text=database.shown_url)
-    finally:
-        database.close()
 
 
 def _key_line(settings: Settings) -> Line:

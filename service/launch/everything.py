@@ -12,7 +12,7 @@ from pathlib import Path
 
 from redis import RedisError
 
-from service.launch.check_stores import check_redis
+from service.launch.check_stores import check_database, check_redis
 from service.launch.lock import owning
 from service.launch.part import Part, Ready, http_ok, logs
 from service.launch.ports import check_free, free_port, free_ports
@@ -29,8 +29,8 @@ TOKEN_FILE = "token"
 """In the state directory."""
 TOKEN_SCOPES = ("read", "approve", "admin")
 WORKER_STOP_SECONDS = 30.0
-"""Whatever a replay's time limit: a stopping worker gives up after ten seconds what is not answered by then, and
-the rest is left for Celery to close its pool and for judging and recording what was."""
+"""Whatever a replay's time limit: a stopping worker gives up after ten seconds what is not answered by then;
+the rest is for judging and recording what was, and for Celery to close its pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +68,7 @@ def everything(
         lock = stack.enter_context(owning(state_dir))
         proxy, admin, api = _addresses(settings)
         check_redis(settings)
+        check_database(settings)
         token_file = keep_token(settings, now=time.time())
         told = {
             "TIERGATE_CONFIG": str(settings.path),

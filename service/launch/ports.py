@@ -48,8 +48,9 @@ def check_free(listen: Listen, key: str, variable: str) -> None:
         raise PortUnusable(f"{key}: {listen} needs more rights than this user has; {otherwise}") from None
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
+            # Not only listeners: an outgoing connection may have been given this port.
             raise PortUnusable(
-                f"{key}: {listen} is already in use. `ss -ltnp 'sport = :{listen.port}'` shows by whom: stop"
+                f"{key}: {listen} is already in use. `ss -tanp 'sport = :{listen.port}'` shows by whom: stop"
                 f" that, or {otherwise}"
             ) from None
         raise PortUnusable(f"{key}: {listen} cannot be bound ({error.strerror}); {otherwise}") from None

@@ -82,6 +82,18 @@ class Database:
             number = int.from_bytes(bytes.fromhex(schema.key_of(name)[:16]), "big", signed=True)
             connection.execute(select(sqlalchemy.func.pg_advisory_xact_lock(number)))
 
+    def check_for_damage(self) -> None:
+        """Read all of a SQLite file, a second or two per GB; raises StoreUnusable. PostgreSQL looks after itself.
+
+        Opening touches the first pages only, and damage further on would come up in the middle of the work.
+        """
+        if not self.is_sqlite:
+            return
+        with self.read() as connection:
+            found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
+        if found != "ok":
+            raise StoreUnusable(_advice(self._engine.url, f"malformed: {found}"))
+
     def close(self) -> None:
         self._engine.dispose()
 

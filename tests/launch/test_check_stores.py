@@ -111,6 +111,17 @@ def test_a_corrupt_database_says_what_to_do(asked: Asked, tmp_path: Path) -> Non
     assert "restore a backup, or move it away" in line.text
 
 
+def test_damage_in_the_middle_of_a_database_is_found(asked: Asked, tmp_path: Path) -> None:
+    assert asked()["database"].level is Level.OK
+    (file,) = (tmp_path / ".tiergate").glob("*.db")
+    with file.open("r+b") as pages:
+        pages.seek(file.stat().st_size - 4096)
+        pages.write(b"\xff" * 4096)
+    line = asked()["database"]
+    assert line.level is Level.FAIL
+    assert "it is damaged: restore a backup, or move it away" in line.text
+
+
 def test_older_keys_are_counted(asked: Asked, tmp_path: Path) -> None:
     key_file = tmp_path / "capture.key"
     key_file.write_text(f"{'01' * 32}\n{'02' * 32}\n{'03' * 32}\n")
