@@ -83,7 +83,7 @@ class Database:
             connection.execute(select(sqlalchemy.func.pg_advisory_xact_lock(number)))
 
     def check_for_damage(self) -> None:
-        """Read all of a SQLite file, a second or two per GB; raises StoreUnusable. PostgreSQL looks after itself.
+        """Read all of a SQLite file (seconds per GB); raises StoreUnusable. PostgreSQL looks after itself.
 
         Opening touches the first pages only, and damage further on would come up in the middle of the work.
         """
