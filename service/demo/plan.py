@@ -40,7 +40,7 @@ QUICK = DemoPlan(
 )
 FULL = DemoPlan(
     ladder=FULL_LADDER,
-    load=Load(extractions=72, notes=72, questions=72, sentences=24, facts=4),
+    load=Load(extractions=60, notes=72, questions=36, sentences=24, facts=4),
     probes=4,
     traffic_seconds=15 * 60,
 )

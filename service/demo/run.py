@@ -133,5 +133,16 @@ def _sayer(console: Console) -> Callable[[str], None]:
 
 
 def _quietly(say: Callable[[str], None]) -> Callable[[str], None]:
-    """Leaves out the parts that start and stop as they should."""
-    return lambda text: None if text.endswith(" is ready") or text.startswith("stopping ") else say(text)
+    """Leaves out the parts that start as they should, and tells once that everything stops."""
+    stopping = False
+
+    def quietly(text: str) -> None:
+        nonlocal stopping
+        if text.startswith("stopping "):
+            if not stopping:
+                say("stopping everything, which takes some seconds; Ctrl-C does not wait")
+            stopping = True
+        elif not text.endswith(" is ready"):
+            say(text)
+
+    return quietly

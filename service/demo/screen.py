@@ -43,13 +43,13 @@ def progress(console: Console, plan: DemoPlan) -> Iterator[Show]:
 
 
 def _lines(console: Console, plan: DemoPlan) -> Show:
-    told = -TELL_EVERY
+    told, ending = -TELL_EVERY, ""
 
     def show(position: Position) -> None:
-        nonlocal told
-        if position.seconds - told < TELL_EVERY and not position.ending:
+        nonlocal told, ending
+        if position.seconds - told < TELL_EVERY and position.ending == ending:
             return
-        told = position.seconds
+        told, ending = position.seconds, position.ending
         lines = [
             f"{position.seconds:5.0f} s  {position.answered} of at most {plan.load.total} requests answered, "
             f"{position.judged} judged{'; ' * bool(position.ending)}{position.ending}",
