@@ -1,0 +1,176 @@
+"""What every benchmark of the data plane needs: pinned processes, CPU time by tree, interleaved rounds.
+
+Ratios are formed within a round, between arms that ran seconds apart; some arms run twice in every round, and
+the spread of their ratio to themselves (A/A) says what a ratio is worth on this machine today.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+UNDER_TEST, BESIDE = 0, 1
+"""Cores: the proxy has one to itself; load, backend and Valkey share the other."""
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def wait_for(port: int, seconds: float = 30.0) -> None:
+    """Until something listens on 127.0.0.1:port; TimeoutError when nothing does in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.05)
+    raise TimeoutError(f"nothing listens on port {port} after {seconds:.0f} s")
+
+
+@contextmanager
+def pinned(
+    core: int, command: Sequence[str], *, log: Path, environ: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The command on one core for as long as the block; ended by its own pid."""
+    with log.open("ab") as sink:
+        process = subprocess.Popen(
+            ["taskset", "-c", str(core), *command],
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env=dict(os.environ) | dict(environ or {}),
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(timeout=40)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def tree(pid: int) -> list[int]:
+    """The process and everything below it."""
+    found = [pid]
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in children.read_text().split():
+            found += tree(int(child))
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process tree so far."""
+    total = 0.0
+    for each in tree(pid):
+        try:
+            fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
+        except FileNotFoundError:
+            continue
+        total += (int(fields[11]) + int(fields[12])) / _TICKS
+    return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """One thing under test: where to send, and whose CPU time counts (None = nobody's: the direct way)."""
+
+    name: str
+    port: int
+    pid: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """One arm in one round."""
+
+    value: float
+    """In the benchmark's own unit, such as requests/s."""
+    cpu_per_1000: float | None = None
+    """CPU-seconds of the arm per 1,000 requests."""
+
+
+@dataclass(slots=True)
+class Rounds:
+    """Readings by arm, one for each round and in the order of rounds."""
+
+    readings: dict[str, list[Reading]] = field(default_factory=dict)
+
+    def values(self, name: str) -> list[float]:
+        return [reading.value for reading in self.readings[name]]
+
+    def ratios(self, name: str, to: str) -> list[float]:
+        """Within each round."""
+        return [mine / other for mine, other in zip(self.values(name), self.values(to), strict=True)]
+
+    def cpu(self, name: str) -> str:
+        spent = [reading.cpu_per_1000 for reading in self.readings[name] if reading.cpu_per_1000 is not None]
+        return f"{statistics.median(spent):.3f}" if spent else "-"
+
+
+def interleave(arms: Sequence[Arm], rounds: int, seed: int, measure: Callable[[Arm], Reading]) -> Rounds:
+    """Every arm once in every round, in an order drawn anew for each."""
+    order, done = random.Random(seed), Rounds()
+    for number in range(rounds):
+        visited = list(arms)
+        order.shuffle(visited)
+        for arm in visited:
+            done.readings.setdefault(arm.name, []).append(measure(arm))
+        print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+    return done
+
+
+def spread(ratios: Sequence[float]) -> str:
+    """Median, and the lowest and highest."""
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def wrk(port: int, *, seconds: int, connections: int = 16) -> float:
+    """Requests/s of `wrk` against the port, from the other core; RuntimeError on any error answer."""
+    script = Path(__file__).with_name("post.lua")
+    printed = subprocess.run(
+        [
+            "taskset", "-c", str(BESIDE), "wrk", "-t1", f"-c{connections}", f"-d{seconds}s",
+            "-s", str(script),
+            f"http://127.0.0.1:{port}/v1/chat/completions",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout  # fmt: skip
+    if re.search(r"Non-2xx|Socket errors", printed):
+        raise RuntimeError(f"errors under load on port {port}:\n{printed}")
+    found = re.search(r"Requests/sec:\s+([\d.]+)", printed)
+    if found is None:
+        raise RuntimeError(f"wrk printed no rate:\n{printed}")
+    return float(found[1])
+
+
+def missing(*programs: str) -> list[str]:
+    """Those of the programs that this machine lacks."""
+    return [program for program in programs if shutil.which(program) is None]
+
+
+def machine() -> str:
+    """What the figures were taken on, without its name."""
+    model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    load = os.getloadavg()[0]
+    return (
+        f"{model[1] if model else 'unknown processor'}, {os.cpu_count()} cores, Python "
+        f"{sys.version.split()[0]}, load average at start {load:.2f}"
+    )
