@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark, or those named (`make bench BENCH="throughput"`). Figures are explained in docs."""
+"""`make bench`: every benchmark, or those named, as in `make bench BENCH="throughput"`."""
 
 from __future__ import annotations
 
