@@ -19,6 +19,10 @@ import httpx
 import pytest
 import yaml
 
+from service.store.account import LedgerAccount
+from service.store.database import open_database
+from service.store.ledger import account
+
 BACKEND = Path(__file__).with_name("scripted_backend.py")
 MODEL = "acme/small"
 
@@ -90,6 +94,21 @@ class System:
             f"{self.proxy}/v1/chat/completions", json={"model": MODEL} | body, headers=headers, timeout=30
         )
 
+    def first_byte(self, body: dict[str, Any]) -> float:
+        """Seconds until the first byte of a whole answer, 200."""
+        self.sent += 1
+        began = time.monotonic()
+        with httpx.stream(
+            "POST", f"{self.proxy}/v1/chat/completions", json={"model": MODEL} | body, timeout=30
+        ) as answer:
+            arriving = answer.iter_raw()
+            next(arriving)
+            waited = time.monotonic() - began
+            for _ in arriving:
+                pass
+        assert answer.status_code == 200
+        return waited
+
     def ask(self, method: str, path: str, **options: Any) -> httpx.Response:
         headers = {"authorization": f"Bearer {self.token}"} | options.pop("headers", {})
         return httpx.request(method, f"{self.api}/api/v1{path}", headers=headers, timeout=30, **options)
@@ -123,6 +142,14 @@ class System:
         finally:
             for pid in pids:
                 os.kill(pid, signal.SIGCONT)
+
+    def account_on_disk(self) -> LedgerAccount:
+        """The ledger as SQL has it: all there is once everything is stopped."""
+        database = open_database(f"sqlite:///{self.folder / '.tiergate' / 'tiergate.db'}")
+        try:
+            return account(database, None)
+        finally:
+            database.close()
 
     def stop(self) -> int:
         """SIGTERM, as an operator or an init system would."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import concurrent.futures
+import json
 import os
+import re
 import signal
 import threading
 import time
@@ -23,9 +26,13 @@ from tests.acceptance.conftest import (
     recall,
     until,
 )
+from tests.acceptance.tap import Tap
+from tests.conftest import ValkeyServer
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 KINDS = (extraction, recall, question)
+SHORTEST_PATIENCE = 1.0
+"""Seconds: the proxy's with Redis. A candidate gets two here, so whoever waited for a fault waited longer."""
 
 
 def send_all(system: System, count: int) -> None:
@@ -138,10 +145,8 @@ def test_clients_notice_nothing_while_everything_downstream_fails(start: Start) 
     system = start()
 
     def clients_are_served(number: int) -> None:
-        began = time.monotonic()
-        answers = [system.chat(extraction(number + i, stream=i % 2 == 0)) for i in range(4)]
-        assert {answer.status_code for answer in answers} == {200}
-        assert time.monotonic() - began < 2.0, "a client waited for something downstream"
+        waits = [system.first_byte(extraction(number + i, stream=i % 2 == 0)) for i in range(6)]
+        assert max(waits) < SHORTEST_PATIENCE, "a client waited for something downstream"
 
     clients_are_served(0)
     with system.frozen("valkey-server"):
@@ -172,6 +177,10 @@ def test_clients_notice_nothing_while_everything_downstream_fails(start: Start) 
     assert system.stop() == 0
     time.sleep(0.5)
     assert not [child for child in children if _alive(child)], "orphans"
+    assert "did not stop by itself" not in system.log.read_text()
+    stopped = system.account_on_disk()
+    assert (stopped.balanced, stopped.problems) == (True, ())
+    assert (stopped.seen, stopped.waiting, stopped.unaccounted) == (system.sent, 0, 0)
 
 
 def _alive(pid: int) -> bool:
@@ -180,6 +189,37 @@ def _alive(pid: int) -> bool:
             return status.read().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_what_crosses_the_wire_to_redis_says_nothing_of_prompts(
+    start: Start, own_valkey: ValkeyServer
+) -> None:
+    with Tap(own_valkey.port) as tap:
+        system = start(store={"redis": f"redis://127.0.0.1:{tap.port}/0"})
+        send_all(system, 4)
+        settled(system)
+        assert system.stop() == 0
+    heard = tap.heard()
+    told = b"".join(heard)
+    for words in (
+        b"order number",
+        b"access code",
+        b"magic number",
+        b"things to cook",
+        "订单".encode(),
+        b"you asked",
+    ):
+        assert words not in told
+    messages = [
+        json.loads(base64.b64decode(body))
+        for body in re.findall(rb'"body": ?"([A-Za-z0-9+/=]+)", ?"content-encoding', told)
+    ]
+    replays = [args for args, _, _ in messages if args]
+    assert replays, told[:2000]
+    ids = {each for args in replays for each in args[0]}
+    assert all(len(args) == 1 for args in replays)
+    assert len(ids) == system.sent
+    assert all(re.fullmatch(r"[0-9a-f]+-\d+-[0-9a-f]{8}", each) for each in ids), ids
 
 
 def test_metrics_are_served_by_every_component(start: Start) -> None:
