@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from hashlib import blake2b
 from typing import Any
 
@@ -14,7 +15,7 @@ ELIGIBLE = frozenset({b"/v1/chat/completions", b"/v1/completions", b"/v1/respons
 _REPEATABLE = ELIGIBLE | {b"/v1/embeddings", b"/tokenize", b"/detokenize"}
 _SAFE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 _ONCE = (b'"previous_response_id"', b'"conversation"', b'"background"')
-"""Answers to these leave something behind on the server: asking twice is not asking once."""
+"""Words of /v1/responses that leave something behind on the server: asking twice is not asking once."""
 
 _SUSPICIOUS = {
     b"/v1/chat/completions": (b"file", b"url", b'"tools"', b"\\u00"),
@@ -37,12 +38,16 @@ _SUSPICIOUS = {
 _EXPLICIT = (b'"metadata"', b"previous_response_id", b'"conversation"', b"\\u00")
 """Without one of these a body names no conversation."""
 
-_LENGTHS = (
-    (2 * 1024, "under-2k"),
-    (8 * 1024, "2k-8k"),
-    (32 * 1024, "8k-32k"),
-    (128 * 1024, "32k-128k"),
-)
+_LENGTHS = (2 * 1024, 8 * 1024, 32 * 1024, 128 * 1024)
+"""Bytes of a request body."""
+_STRATA = {
+    (rung, structured, streams): "/".join(
+        (length, "structured" if structured else "free", "stream" if streams else "whole")
+    )
+    for rung, length in enumerate(("under-2k", "2k-8k", "8k-32k", "32k-128k", "over-128k"))
+    for structured in (False, True)
+    for streams in (False, True)
+}
 _MOST_ANCHORED = 1024 * 1024
 
 
@@ -55,12 +60,9 @@ def is_replayable(method: bytes, path: bytes, plain: bytes | None) -> bool:
     """Whether asking again is harmless, should the first asking have been lost; None = unreadable body."""
     if method in _SAFE:
         return True
-    return (
-        method == b"POST"
-        and path in _REPEATABLE
-        and plain is not None
-        and not any(word in plain for word in _ONCE)
-    )
+    if method != b"POST" or path not in _REPEATABLE or plain is None:
+        return False
+    return path != b"/v1/responses" or not any(word in plain for word in _ONCE)
 
 
 def is_sampled(rate: float, salt: bytes, key: bytes) -> bool:
@@ -86,10 +88,7 @@ def percent_of(salt: bytes, key: bytes) -> int:
 
 def stratum_of(body: bytes) -> str:
     """Length of the request, whether it wants structure, whether it streams: `8k-32k/structured/stream`."""
-    size = len(body)
-    length = next((label for below, label in _LENGTHS if size < below), "over-128k")
-    shape = "structured" if scan.wants_structure(body) else "free"
-    return f"{length}/{shape}/{'stream' if scan.streams(body) else 'whole'}"
+    return _STRATA[bisect_right(_LENGTHS, len(body)), scan.wants_structure(body), scan.streams(body)]
 
 
 def names_conversation(plain: bytes) -> bool:

@@ -83,6 +83,10 @@ class AnswerReader:
             if self._head_bytes > _MOST_HEAD:
                 raise AnswerUnreadable(f"more than {_MOST_HEAD} bytes of headers")
 
+    def close(self) -> None:
+        """Let go of the parser, which holds on to us: garbage in a ring waits for the collector."""
+        del self._parser
+
     def end_of_file(self) -> bool:
         """Whether a clean end of the connection is the end of this answer: nothing else delimits its body."""
         return self.head_complete and not self.complete and not self.chunked and self.content_length is None
@@ -120,10 +124,7 @@ class AnswerReader:
 
     def header(self, name: bytes) -> bytes:
         """The first header of that lower-case name, empty when there is none."""
-        try:
-            return self.headers[self.names.index(name)][1]
-        except ValueError:
-            return b""
+        return self.headers[self.names.index(name)][1] if name in self.names else b""
 
     def last_chunk(self) -> bytes:
         """The end of a chunked body, with the backend's trailers."""

@@ -7,6 +7,7 @@ When the socket ends, the parent is gone, and the process drains as if told to.
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -104,6 +105,10 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     listener = socket.socket(fileno=int(sys.argv[2]))
     config = receive_config(control)
+    # What is here now stays: the collector need not look at it again, nor after every few requests.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(config, control, listener))
 

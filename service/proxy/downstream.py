@@ -86,6 +86,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._plane.clients.discard(self)
         self._abandon()
+        self._reader.close()
 
     def pause_writing(self) -> None:
         self._stalls = True

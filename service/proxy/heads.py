@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
@@ -37,7 +37,6 @@ _WATCHED = frozenset(
     {
         b"host",
         b"connection",
-        b"content-length",
         b"transfer-encoding",
         b"expect",
         b"content-type",
@@ -53,6 +52,11 @@ _PLAIN_CONNECTION = frozenset({b"close", b"keep-alive", b""})
 _HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+;=%:\[\]-]*")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
 _DOTS = (b".", b"..")
+_MOST_PATHS = 1000
+
+
+Template = tuple[bytes, bytes, bytes]
+"""What stands before the length, the name of the length as the client spelled it, what stands behind it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,11 +69,10 @@ class Head:
     path: bytes
     http10: bool
     headers: Headers
-    names: Sequence[bytes]
+    names: list[bytes]
     """Header names in lower case, in order."""
     dropped: frozenset[bytes]
     """Names that end here: hop by hop, or listed by `Connection`."""
-    content_length: int | None
     chunked: bool
     expects_continue: bool
     content_type: bytes
@@ -80,6 +83,8 @@ class Head:
     opted_out: bool
     replay: bool
     conversation: bytes | None
+    templates: dict[tuple[bytes, bytes | None], Template] = field(default_factory=dict)
+    """What `request_head` has made of it, by backend: a client's next request mostly has the same head."""
 
 
 def judge(
@@ -125,12 +130,6 @@ def judge(
         if len(codings) > 1:
             return not_implemented("The only transfer coding supported is chunked.")
         chunked = True
-    length: int | None = None
-    if b"content-length" in seen:
-        digits = seen[b"content-length"][0].strip()
-        if len(seen[b"content-length"]) != 1 or not digits.isdigit():
-            return malformed("invalid Content-Length")
-        length = int(digits)
     expects_continue = False
     if b"expect" in seen and not http10:
         if [value.strip().lower() for value in seen[b"expect"]] != [b"100-continue"]:
@@ -158,7 +157,6 @@ def judge(
         headers=headers,
         names=names,
         dropped=dropped,
-        content_length=length,
         chunked=chunked,
         expects_continue=expects_continue,
         content_type=_first(seen, b"content-type"),
@@ -177,48 +175,75 @@ def request_head(
     head: Head, *, authority: bytes, api_key: bytes | None, length: int, request_id: bytes
 ) -> bytes:
     """The head as a backend gets it: as it would have come to it directly, so with the backend's own Host."""
-    lines = [b"%b %b HTTP/1.1" % (head.method, head.target)]
-    dropped = head.dropped
-    has_host = has_length = has_id = has_key = False
+    key = (authority, api_key)
+    template = head.templates.get(key)
+    if template is None:
+        template = head.templates[key] = _template(head, authority, api_key)
+    before, length_name, after = template
+    if length_name or length or head.chunked:
+        before = b"%b%b: %d\r\n%b" % (before, length_name or b"content-length", length, after)
+    if head.request_id is None or b"x-request-id" in head.dropped:
+        return b"%bx-request-id: %b\r\n\r\n" % (before, request_id)
+    return before + b"\r\n"
+
+
+def _template(head: Head, authority: bytes, api_key: bytes | None) -> Template:
+    lines = [b"%b %b HTTP/1.1\r\n" % (head.method, head.target)]
+    if b"host" not in head.names:
+        lines.append(b"host: %b\r\n" % authority)
+    before, length_name = b"", b""
+    has_key = False
     for (name, value), low in zip(head.headers, head.names, strict=True):
-        if low in dropped:
+        if low in head.dropped:
             continue
         if low == b"host":
-            value, has_host = authority, True
+            value = authority
         elif low == b"content-length":
-            value, has_length = b"%d" % length, True
-        elif low == b"x-request-id":
-            has_id = True
+            before, length_name, lines = b"".join(lines), name, []
+            continue
         elif low == b"authorization" and api_key is not None:
             if has_key:
                 continue
             value, has_key = b"Bearer " + api_key, True
         elif low == b"x-api-key" and api_key is not None:
             continue
-        lines.append(b"%b: %b" % (name, value))
-    if not has_host:
-        lines.insert(1, b"host: " + authority)
-    if not has_length and (head.chunked or length):
-        lines.append(b"content-length: %d" % length)
+        lines.append(b"%b: %b\r\n" % (name, value))
     if not has_key and api_key is not None:
-        lines.append(b"authorization: Bearer " + api_key)
-    if not has_id:
-        lines.append(b"x-request-id: " + request_id)
-    lines.append(b"\r\n")
-    return b"\r\n".join(lines)
+        lines.append(b"authorization: Bearer %b\r\n" % api_key)
+    rest = b"".join(lines)
+    return (before, length_name, rest) if length_name else (rest, b"", b"")
+
+
+def announced_length(head: Head, headers: Headers) -> int:
+    """The length in `headers`, which differ from the head's own in that at most; 0 when there is none.
+
+    llhttp has checked the digits.
+    """
+    if b"content-length" not in head.names:
+        return 0
+    return int(headers[head.names.index(b"content-length")][1])
 
 
 class ForwardPaths:
     """Which paths pass: exact ones, and everything below those with a trailing slash."""
 
-    __slots__ = ("_below", "_exact")
+    __slots__ = ("_below", "_exact", "_judged")
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._exact = frozenset(path.encode() for path in paths if not path.endswith("/"))
         self._below = tuple(path.encode() for path in paths if path.endswith("/"))
+        self._judged: dict[bytes, bool] = {}
 
     def __contains__(self, path: bytes) -> bool:
         """A path with dot segments never passes, however encoded: what it means is up to the backend."""
+        passes = self._judged.get(path)
+        if passes is None:
+            if len(self._judged) >= _MOST_PATHS:  # clients make them up
+                self._judged.clear()
+            passes = self._judged[path] = self._passes(path)
+        return passes
+
+    def _passes(self, path: bytes) -> bool:
         if path in self._exact:
             return True
         if not path.startswith(self._below):

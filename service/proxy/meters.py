@@ -70,25 +70,68 @@ class Histogram:
 class Meters:
     """Counters, gauges and histograms by name and labels, and the ledger."""
 
-    __slots__ = ("counters", "gauges", "histograms", "ledger")
+    __slots__ = ("_of_tier", "counters", "gauges", "histograms", "ledger", "requests")
 
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.counters: defaultdict[Series, int] = defaultdict(int)
         self.gauges: dict[Series, float] = {}
         self.histograms: defaultdict[Series, Histogram] = defaultdict(Histogram)
+        self.requests: defaultdict[tuple[str, str, int | None, str], int] = defaultdict(int)
+        """By model, tier, status and ending."""
+        self._of_tier: dict[tuple[str, str], tuple[Histogram, Histogram]] = {}
 
     def count(self, name: str, *labels: tuple[str, str]) -> None:
         self.counters[name, labels] += 1
+
+    def passed(
+        self,
+        model: str,
+        tier: str,
+        status: int | None,
+        ending: str,
+        *,
+        first_byte: float | None,
+        whole: float | None,
+    ) -> None:
+        """A request that went to a backend: seconds to its first byte, and to its end if it had one."""
+        self.requests[model, tier, status, ending] += 1
+        histograms = self._of_tier.get((model, tier))
+        if histograms is None:
+            labels = (("model", model), ("tier", tier))
+            histograms = (
+                self.histograms["first_byte_seconds", labels],
+                self.histograms["answer_seconds", labels],
+            )
+            self._of_tier[model, tier] = histograms
+        if first_byte is not None:
+            histograms[0].observe(first_byte)
+        if whole is not None:
+            histograms[1].observe(whole)
 
     def snapshot(self) -> dict[str, Any]:
         """Everything, as JSON values."""
         return {
             "ledger": dict(self.ledger.counters),
-            "counters": [[name, labels, value] for (name, labels), value in self.counters.items()],
+            "counters": [
+                *([name, labels, value] for (name, labels), value in self.counters.items()),
+                *(
+                    ["requests", _request_labels(model, tier, status, ending), value]
+                    for (model, tier, status, ending), value in self.requests.items()
+                ),
+            ],
             "gauges": [[name, labels, value] for (name, labels), value in self.gauges.items()],
             "histograms": [
                 [name, labels, histogram.counts, histogram.sum]
                 for (name, labels), histogram in self.histograms.items()
             ],
         }
+
+
+def _request_labels(model: str, tier: str, status: int | None, ending: str) -> Labels:
+    return (
+        ("model", model),
+        ("tier", tier),
+        ("status", "none" if status is None else str(status)),
+        ("ending", ending),
+    )

@@ -106,18 +106,17 @@ class DataPlane:
         """Count the exchange; hand its copy, if there is one, to the shipper."""
         self.relays.discard(relay)
         now = time.monotonic()
-        meters, inbound = self.meters, passage.admission.inbound
-        model, tier = ("model", passage.admission.ladder.model), ("tier", passage.tier.name)
-        status = "none" if passage.status is None else str(passage.status)
-        meters.count("requests", model, tier, ("status", status), ("ending", passage.ending.value))
-        if passage.first_byte is not None:
-            meters.histograms["first_byte_seconds", (model, tier)].observe(
-                passage.first_byte - inbound.started
-            )
-        if passage.ending is Ending.COMPLETE:
-            meters.histograms["answer_seconds", (model, tier)].observe(now - inbound.started)
+        started = passage.admission.inbound.started
+        self.meters.passed(
+            passage.admission.ladder.model,
+            passage.tier.name,
+            passage.status,
+            passage.ending,
+            first_byte=None if passage.first_byte is None else passage.first_byte - started,
+            whole=now - started if passage.ending is Ending.COMPLETE else None,
+        )
         if passage.recording is not None:
-            self._settle(passage, passage.recording, now - inbound.started)
+            self._settle(passage, passage.recording, now - started)
 
     def _settle(self, passage: Passage, recording: Recording, seconds: float) -> None:
         ledger, subject = self.meters.ledger, recording.subject

@@ -157,6 +157,9 @@ class Servers:
         self, ladder: Ladder, wanted: Tier, *, now: float, without: Collection[Server] = ()
     ) -> Pick | None:
         """The least loaded backend of the wanted tier, or of the next rung down that has one."""
+        server = self._least_loaded(self._of_tier[ladder.model, wanted.name], now, without)
+        if server is not None:
+            return Pick(wanted, server)
         for tier in rungs_down(ladder, wanted):
             server = self._least_loaded(self._of_tier[ladder.model, tier.name], now, without)
             if server is not None:

@@ -32,7 +32,6 @@ _ONE_WRITE = 64 * 1024
 class Relay:
     """Made by the client connection for one admitted request; `begin` sets it going."""
 
-    _reader: AnswerReader
     _server: Server
 
     def __init__(self, plane: DataPlane, client: ClientConnection, admission: Admission) -> None:
@@ -55,6 +54,7 @@ class Relay:
         self._connection: BackendConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._failed: list[Server] = []
+        self._reader = AnswerReader(for_head=inbound.head.method == b"HEAD")
         self._attempts = 0
         self._retried = False
         self._paused = False
@@ -129,7 +129,6 @@ class Relay:
             length=len(body),
             request_id=self._request_id,
         )
-        self._reader = AnswerReader(for_head=inbound.head.method == b"HEAD")
         self._connection = connection
         self.phase = Phase.FIRST_BYTE
         self._since = now
@@ -204,17 +203,21 @@ class Relay:
         may_retry = self._first_byte is None and not self._retried and self._admission.is_replayable
         if may_retry and was_reused:
             # The backend closed an idle connection just as we wrote on it. That says nothing about it.
-            self._retried = True
-            self._attempt(fresh=True)
+            self._ask_again()
             return
         self._plane.server_failed(self._server)
         self._failed.append(self._server)
         if may_retry and self._plane.can_pick(self._admission, self._wanted, self._failed):
-            self._retried = True
-            self._attempt(fresh=True)
+            self._ask_again()
         else:
             refusal = bad_gateway("backend_closed", "The backend closed the connection without an answer.")
             self._refuse(refusal, Ending.CUT_OFF)
+
+    def _ask_again(self) -> None:
+        self._retried = True
+        self._reader.close()
+        self._reader = AnswerReader(for_head=self._reader.for_head)
+        self._attempt(fresh=True)
 
     def _send_interims(self) -> None:
         interims = b"".join(self._reader.interims)
@@ -341,3 +344,4 @@ class Relay:
                 recording=self._recording,
             ),
         )
+        self._reader.close()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import httptools
 
 from service.proxy.errors import Refusal, head_too_large, malformed, not_implemented, too_large
-from service.proxy.heads import Head, Headers, judge
+from service.proxy.heads import Head, Headers, announced_length, judge
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,6 +41,8 @@ class RequestReader:
         "_head_read",
         "_headers",
         "_in_head",
+        "_last",
+        "_last_version",
         "_max_body",
         "_max_head",
         "_parser",
@@ -75,6 +77,8 @@ class RequestReader:
         self._head: Head | None = None
         """Of the request whose body is being read."""
         self._body: bytes | bytearray = b""
+        self._last: Head | None = None
+        self._last_version = ""
 
     @property
     def is_in_head(self) -> bool:
@@ -101,6 +105,11 @@ class RequestReader:
             self._head_read += len(received)
             if self._head_read > self._max_head:
                 self.refuse(head_too_large(self._max_head))
+
+    def close(self) -> None:
+        """Let go of the parser, which holds on to us: garbage in a ring waits for the collector."""
+        self.is_closed = True
+        del self._parser
 
     def refuse(self, refusal: Refusal) -> None:
         """Read no further; the refusal follows the requests that are ready."""
@@ -134,20 +143,44 @@ class RequestReader:
         parser = self._parser
         if parser.should_upgrade():
             self._stop(not_implemented("Upgrade is not supported."))
-        judged = judge(
-            method=parser.get_method(),
-            target=self._target,
-            version=parser.get_http_version(),
-            headers=self._headers,
-            conversation_header=self._conversation_header,
-        )
-        if isinstance(judged, Refusal):
-            self._stop(judged)
-        elif judged.content_length is not None and judged.content_length > self._max_body:
-            self._stop(too_large(self._max_body))
+        method, version = parser.get_method(), parser.get_http_version()
+        head: Head | Refusal | None = self._like_the_last(method, version)
+        if head is None:
+            head = judge(
+                method=method,
+                target=self._target,
+                version=version,
+                headers=self._headers,
+                conversation_header=self._conversation_header,
+            )
+        if isinstance(head, Refusal):
+            self._stop(head)
         else:
-            self._head = judged
-            self.expects_continue = judged.expects_continue
+            self._last, self._last_version = head, version
+            if announced_length(head, self._headers) > self._max_body:
+                self._stop(too_large(self._max_body))
+            self._head = head
+            self.expects_continue = head.expects_continue
+
+    def _like_the_last(self, method: bytes, version: str) -> Head | None:
+        """The head before, when this one says the same and differs in the length of the body at most."""
+        last = self._last
+        if (
+            last is None
+            or last.target != self._target
+            or last.method != method
+            or self._last_version != version
+        ):
+            return None
+        now, before = self._headers, last.headers
+        if len(now) != len(before):
+            return None
+        if b"content-length" not in last.names:
+            return last if now == before else None
+        at = last.names.index(b"content-length")
+        if now[at][0] != before[at][0] or now[:at] != before[:at] or now[at + 1 :] != before[at + 1 :]:
+            return None
+        return last
 
     def on_body(self, part: bytes) -> None:
         if not self._body:

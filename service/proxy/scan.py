@@ -25,8 +25,6 @@ _FORM_FIELD = re.compile(
 )
 _TRUE = re.compile(rb"[ \t\r\n]*+:[ \t\r\n]*+true")
 _SPACE = " \t\r\n"
-_STRUCTURE = (b'"tools"', b'format"', b'"structured_outputs"', b'"guided_')
-"""`format"` ends both `response_format` and the `format` of /v1/responses."""
 # Numbers stay text: a million digits are nobody's int.
 _SCANNER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str).scan_once  # type: ignore[attr-defined]
 
@@ -86,7 +84,12 @@ def streams(body: bytes) -> bool:
 
 def wants_structure(body: bytes) -> bool:
     """Whether the request asks for structured output or offers tools; read off the surface."""
-    return any(word in body for word in _STRUCTURE)
+    return (
+        b'"tools"' in body
+        or b'format"' in body  # of `response_format`, and of /v1/responses
+        or b'"structured_outputs"' in body
+        or b'"guided_' in body
+    )
 
 
 def _first_model(body: bytes, *, only: bool) -> ModelName | Trouble | None:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import sha256
 
 import zstandard
@@ -78,6 +79,7 @@ def capture_id(instance: str, sequence: int, model: str) -> str:
     return f"{instance}-{sequence}-{model_mark(model)}"
 
 
+@lru_cache(maxsize=1024)  # the proxy makes an id per request
 def model_mark(model: str) -> str:
     """Eight hex digits for a model: enough for the ledger to keep models apart when only ids are left."""
     return sha256(model.encode()).hexdigest()[:8]
