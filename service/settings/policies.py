@@ -53,7 +53,7 @@ def build_policy(shape: PolicyShape, findings: Findings) -> Policy | None:
             alpha_accept=shape.alpha.accept,
             alpha_harm=shape.alpha.harm,
             alpha_warn=shape.alpha.warn,
-            gates={Gate.QUALITY: Asked.REQUIRED, **gates},
+            gates=gates,
             on_harm=OnHarm(shape.on_harm),
             max_unscored=shape.max_unscored,
             ladder_rule=LadderRule(shape.ladder_rule),

@@ -37,8 +37,11 @@ Asking = Literal["required", "off"]
 
 
 class GatesShape(Shape):
-    """Conditions besides quality; `off` is printed as `not asked` with every verdict."""
+    """Conditions of acceptance; `off` is printed as `not asked` with every verdict."""
 
+    quality: Literal["required"] = Field(
+        default="required", description="Every criterion holds. Without it anything would be accepted."
+    )
     control: Asking = Field(
         default="required", description="The baseline against itself shows no difference."
     )
@@ -61,7 +64,7 @@ class PolicyShape(Shape):
         default_factory=dict, description="By evaluator; without it, every evaluator."
     )
     gates: Annotated[GatesShape, Section] = Field(
-        default=GatesShape(), description="Conditions besides quality."
+        default=GatesShape(), description="Conditions of acceptance."
     )
     on_harm: Literal["roll_back", "ask"] = Field(
         default="roll_back", description="What the guard does when a promoted tier is shown to harm."

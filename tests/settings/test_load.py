@@ -76,6 +76,12 @@ def test_a_criterion_overrides_the_policy_and_a_gate_can_be_off(
     assert policy.gates[Gate.MONEY] is Asked.REQUIRED
 
 
+def test_every_gate_can_be_named(minimal: dict[str, Any], loaded: Loaded) -> None:
+    minimal["policy"] = {"gates": {str(gate): "required" for gate in Gate}}
+    policy = loaded(minimal).policy
+    assert dict(policy.gates) == dict.fromkeys(Gate, Asked.REQUIRED)
+
+
 def test_gates_written_off_without_quotes_are_off(loaded: Loaded) -> None:
     text = "models: {m: {ladder: [{tier: a, backends: ['http://h:1']}]}}\npolicy: {gates: {slo: off}}\n"
     assert loaded(text).policy.gates[Gate.SLO] is Asked.OFF
@@ -222,6 +228,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(problems: Proble
         ({"policy": {"margin": "100pp"}}, "margin of"),
         ({"policy": {"alpha": {"accept": "0%"}}}, "alpha_accept must be in (0, 1)"),
         ({"policy": {"min_pairs": 0}}, "policy.min_pairs"),
+        ({"policy": {"gates": {"quality": "off"}}}, "policy.gates.quality (line"),
         ({"proxy": {"listen": "127.0.0.1:8081"}}, "must be three different addresses"),
         ({"proxy": {"default_model": "qwem"}}, "did you mean `qwen`?"),
         ({"store": {"redis": "http://h"}}, "expected redis://HOST:PORT"),
