@@ -52,7 +52,7 @@ class VerdictTable:
         yield _table(self.verdict, wide=wide)
         if not wide:
             for finding in self.verdict.findings:
-                yield plain(f"{finding.criterion}: {finding.reason}")
+                yield plain(f"{finding.criterion}: {_why(finding)}")
 
 
 def _table(verdict: Verdict, *, wide: bool) -> Table:
@@ -160,7 +160,14 @@ def _cells(finding: Finding, *, wide: bool) -> Iterator[str | Text]:
         decision.append(" !", style="yellow")
     yield decision
     if wide:
-        yield plain(finding.reason)
+        yield plain(_why(finding))
+
+
+def _why(finding: Finding) -> str:
+    """The reason, and what is still missing where something is in sight."""
+    if finding.more_pairs is None:
+        return finding.reason
+    return f"{finding.reason}; about {finding.more_pairs} more pairs if the tiers are equal"
 
 
 def _asked(criterion: CriterionAsked) -> str:

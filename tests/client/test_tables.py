@@ -99,6 +99,13 @@ def test_without_pairs_there_is_a_dash_and_no_number() -> None:
     assert " - " in row
 
 
+@pytest.mark.parametrize("width", [80, 160])
+def test_an_undecided_criterion_says_how_many_pairs_are_missing(width: int) -> None:
+    undecided = replace(FINDING, decision=Decision.UNDECIDED, reason="not yet shown", more_pairs=321)
+    text = printed(VerdictTable(replace(VERDICT, findings=(undecided,))), width=width)
+    assert "not yet shown; about 321 more pairs if the tiers are equal" in " ".join(text.split())
+
+
 def test_gates_say_what_a_verdict_does_not_rest_on() -> None:
     assert printed(gates_line(VERDICT)).strip() == (
         "gates: quality failed  control not asked  coverage not asked  slo not asked  money not asked"

@@ -53,7 +53,7 @@ def test_the_manifest_says_how_to_repeat_the_run() -> None:
     assert manifest["source"]["sha256"] == SMOLLM2.sha256
     assert [tier["tier"] for tier in manifest["tiers"]] == ["f16", "q8_0", "q2_k"]
     assert {tier["sha256"] for tier in manifest["tiers"]} == {"a" * 64}
-    assert manifest["traffic"]["kinds"] == {"extraction": 10, "notes": 10, "question": 10}
+    assert manifest["traffic"]["kinds"] == {"extraction": 12, "notes": 12, "question": 6}
     assert manifest["traffic"]["answered"] == 29
     assert manifest["traffic"]["failures"] == ["status 503: busy"]
     assert 0 < manifest["traffic"]["streamed"] < SENT
