@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 ECHO = 120
 """Characters of a client's own words that an error repeats at most."""
 
+FORM = "constrained-"
+
 
 class Problem(Exception):
     """A request that is refused, and what to do about it."""
@@ -78,7 +80,7 @@ async def _on_problem(request: Request, error: Exception) -> JSONResponse:
 
 async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    spelled = [_spell(wrong) for wrong in error.errors()[:8]]
+    spelled = _spell(error.errors()[:8])
     bad_json = any(wrong["type"] == "json_invalid" for wrong in error.errors())
     return problem_response(
         Problem(
@@ -92,9 +94,14 @@ async def _on_invalid(request: Request, error: Exception) -> JSONResponse:
     )
 
 
-def _spell(wrong: Mapping[str, Any]) -> str:
-    place = ".".join(str(part) for part in wrong["loc"] if part != "body") or "body"
-    return f"{place[:ECHO]}: {wrong['msg']}"
+def _spell(errors: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each place; what any of several forms would have asked of it is joined by `or`."""
+    by_place: dict[str, list[str]] = {}
+    for wrong in errors:
+        # pydantic adds the name of the form, such as `constrained-int`.
+        parts = [str(part) for part in wrong["loc"] if part != "body" and not str(part).startswith(FORM)]
+        by_place.setdefault(".".join(parts)[:ECHO] or "body", []).append(wrong["msg"])
+    return [f"{place}: {', or '.join(asked)}" for place, asked in by_place.items()]
 
 
 async def _on_http(request: Request, error: Exception) -> JSONResponse:

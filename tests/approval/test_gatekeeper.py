@@ -251,6 +251,13 @@ def test_a_body_that_is_not_what_it_should_be_is_refused_clearly(shared_api: Liv
     assert shared_api.client().get("/api/v1/models/org/model/decisions").json()["entries"] == []
 
 
+def test_a_field_of_several_forms_is_complained_of_once_by_its_own_name(shared_api: LiveApi) -> None:
+    client = shared_api.client("approve", **{"Content-Type": "application/json"})
+    message = client.put(APPROVAL, content=b'{"expires_in": "soon", "x": 1}').json()["error"]["message"]
+    assert [part.partition(":")[0] for part in message.split("; ")] == ["expires_in", "x"]
+    assert "valid integer, or " in message
+
+
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]
 )
