@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from tests.acceptance.conftest import (
     MODEL,
@@ -222,10 +223,27 @@ def test_what_crosses_the_wire_to_redis_says_nothing_of_prompts(
     assert all(re.fullmatch(r"[0-9a-f]+-\d+-[0-9a-f]{8}", each) for each in ids), ids
 
 
-def test_metrics_are_served_by_every_component(start: Start) -> None:
+def test_every_component_that_listens_serves_its_health_and_metrics(start: Start) -> None:
     system = start()
     assert system.chat(question(1)).status_code == 200
-    assert "tiergate" in httpx.get(f"{system.admin}/metrics").text
-    answer = httpx.get(f"{system.api}/metrics", headers={"authorization": f"Bearer {system.token}"})
-    assert answer.status_code == 200
-    assert "tiergate" in answer.text
+    settled(system)
+    pages = re.findall(r"http://\S+/metrics", system.log.read_text())
+    assert len(pages) == 4, "proxy, API, worker and guard"
+    families = set()
+    for page in pages:
+        for path in ("healthz", "readyz"):
+            assert httpx.get(page.replace("metrics", path)).status_code == 200
+        answer = httpx.get(page, headers={"authorization": f"Bearer {system.token}"})
+        assert answer.status_code == 200
+        families |= {
+            sample.name
+            for family in text_string_to_metric_families(answer.text)
+            for sample in family.samples
+            if sample.labels.get("model", MODEL) == MODEL
+        }
+    assert {
+        "tiergate_proxy_requests_total",
+        "tiergate_worker_pairs_total",
+        "tiergate_verdict",
+        "tiergate_ledger_requests",
+    } <= families
