@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -28,6 +29,30 @@ def test_every_command_it_names_exists(page: Path) -> None:
     text = page.read_text()
     code = "\n".join(re.findall(r"```(?:\w*)\n(.*?)```", text, re.DOTALL) + re.findall(r"`[^`\n]+`", text))
     assert set(COMMAND.findall(code)) <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_option_it_gives_a_command_exists(page: Path) -> None:
+    text = page.read_text()
+    code = re.findall(r"```(?:\w*)\n(.*?)```", text, re.DOTALL) + re.findall(r"`[^`\n]+`", text)
+    unknown = [
+        (words[0], option)
+        for line in "\n".join(code).splitlines()
+        for given in re.findall(r"(?:^|[`$ ])tiergate ([a-z][^`#|&;]*)", line)
+        if (words := given.split())
+        for option in re.findall(r"(?:^| )(--?[a-z][a-z-]*)", given)
+        if option not in _options(words)
+    ]
+    assert unknown == []
+
+
+def _options(words: list[str]) -> set[str]:
+    command: Any = get_command(app)
+    for word in words:
+        if word not in getattr(command, "commands", {}):
+            break
+        command = command.commands[word]
+    return {option for parameter in command.params for option in parameter.opts} | {"--help"}
 
 
 def test_every_decision_is_listed() -> None:
