@@ -37,8 +37,8 @@ NGINX = """
 worker_processes 1; daemon off; pid {directory}/nginx.pid; error_log {directory}/error.log;
 events {{ worker_connections 1024; }}
 http {{
-  access_log off; client_body_temp_path {directory}; proxy_temp_path {directory};
-  upstream backend {{ server {backend}; keepalive 64; }}
+  access_log off; keepalive_requests 100000000; client_body_temp_path {directory}; proxy_temp_path {directory};
+  upstream backend {{ server {backend}; keepalive 64; keepalive_requests 100000000; }}
   server {{
     listen 127.0.0.1:{port};
     location / {{ {mirror} proxy_pass http://backend; proxy_http_version 1.1; proxy_set_header Connection "";

@@ -8,15 +8,18 @@ import os
 import pickle
 import signal
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
 import pytest
 
+from service.fleet import Route
 from service.proxy.config import Mirroring, ProxyConfig
 from service.proxy.run import pickled, run
 from service.store.capture import unseal
+from service.store.captures import open_captures
 from tests.conftest import ValkeyServer
 from tests.proxy.processes import running
 from tests.proxy.raw_client import post
@@ -110,6 +113,48 @@ async def test_a_process_that_dies_is_replaced_and_counts_do_not_fall(
                     break
                 await asyncio.sleep(0.1)
         assert metrics["tiergate_proxy_restarts_total", frozenset()] == 1
+        assert proxy.stop() == 0
+
+
+async def test_a_published_route_is_followed_within_a_second_and_no_request_fails(
+    config: ProxyConfig, valkey: ValkeyServer, start_backend: StartBackend
+) -> None:
+    async def script(received: Received, peer: Peer) -> None:
+        if received.line.startswith(b"GET"):
+            await peer.send(OK)
+            return
+        await peer.send(CHUNKED)
+        for _ in range(5):
+            await peer.send(b"1\r\na\r\n", pause=0.02)
+        await peer.send(b"0\r\n\r\n")
+
+    one, two = await start_backend(script), await start_backend(script)
+    with running(config, one.url, two.url) as proxy, closing(open_captures(valkey.url)) as captures:
+        await proxy.until("/readyz", 200)
+        seen: list[tuple[float, bytes]] = []
+        done = asyncio.Event()
+
+        async def stream() -> None:
+            client = await proxy.connect()
+            while not done.is_set():
+                answered = await client.ask(post())
+                assert (answered.status, answered.body, answered.is_whole) == (200, b"aaaaa", True)
+                seen.append((time.monotonic(), answered.header(b"x-tiergate-tier")[0]))
+            client.close()
+
+        async with asyncio.TaskGroup() as group:
+            for _ in range(50):
+                group.create_task(stream())
+            for version, tier in enumerate(("t1", "t0"), start=1):
+                await asyncio.sleep(0.5)
+                published = time.monotonic()
+                captures.publish_route(Route.only("m", tier, version=version))
+                await asyncio.sleep(1.5)
+                # An answer takes a tenth of a second, and began before it ended.
+                late = [at for at, name in seen if at > published + 1.4 and name != tier.encode()]
+                assert not late, f"{len(late)} answers by the old tier more than a second later"
+            done.set()
+        assert {name for _, name in seen} == {b"t0", b"t1"}
         assert proxy.stop() == 0
 
 
