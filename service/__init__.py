@@ -1,1 +1,1 @@
-"""Tiergate's rooms. `docs/architecture.md` has the plan; the import contracts in `pyproject.toml` enforce it."""
+"""Tiergate's rooms: `docs/architecture.md` has the plan, the contracts in `pyproject.toml` enforce it."""

@@ -9,7 +9,19 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("service", "workers", "evaluators")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
-DRAWERS = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "handler", "base", "core", "info"}
+DRAWERS = {
+    "utils",
+    "util",
+    "helpers",
+    "helper",
+    "common",
+    "misc",
+    "manager",
+    "handler",
+    "base",
+    "core",
+    "info",
+}
 TOP_LEVEL = {
     "pyproject.toml",
     "README.md",
