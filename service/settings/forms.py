@@ -65,6 +65,8 @@ def _kept(name: str) -> str:
         raise ValueError("a name is printable text without spaces")
     if "/" in name and name.strip("/") != name:
         raise ValueError("a name neither begins nor ends with a slash")
+    if {".", ".."} & set(name.split("/")):
+        raise ValueError("`.` and `..` are no names: they would change the path of the API's address")
     return name
 
 

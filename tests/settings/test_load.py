@@ -223,6 +223,8 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(problems: Proble
         ({"models": {}}, "models (line 1): needs at least one entry"),
         ({"models": None}, "models (line 1): "),
         ({"models": {"a b": {"ladder": [{"tier": "x", "backends": ["http://h:1"]}]}}}, "without spaces"),
+        ({"models": {"a/../b": {"ladder": [{"tier": "x", "backends": ["http://h:1"]}]}}}, "are no names"),
+        ({"models": {"m": {"ladder": [{"tier": "..", "backends": ["http://h:1"]}]}}}, "are no names"),
         ({"policy": {"criteria": {"structured": {}}}}, "did you mean `structured_output`?"),
         ({"policy": {"margin": "0pp"}}, "margin of"),
         ({"policy": {"margin": "100pp"}}, "margin of"),
