@@ -16,7 +16,7 @@ import evaluators
 from service.demo.models import ModelFile
 from service.demo.plan import CLIENT_MODEL, DemoPlan
 from service.demo.prompt import Prompt
-from service.demo.published import SMOLLM2
+from service.demo.published import Source
 from service.demo.tiers import Scheme
 from service.demo.walk import Walked
 
@@ -45,6 +45,7 @@ def report(
     plan: DemoPlan,
     walked: Walked,
     *,
+    source: Source,
     models: Mapping[Scheme, ModelFile],
     prompts: tuple[Prompt, ...],
     seed: int,
@@ -62,7 +63,7 @@ def report(
         "ledger": dict(walked.ledger),
         "manifest": {
             "seed": seed,
-            "source": asdict(SMOLLM2),
+            "source": asdict(source),
             "tiers": [
                 {
                     "tier": tier.name,

