@@ -50,6 +50,9 @@ def demo(
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)
     wanted = Wanted(plan=QUICK if quick else FULL, seed=seed, stay=not leave, report_to=report)
     try:
+        if report is not None:
+            # Better now than after minutes.
+            report.mkdir(parents=True, exist_ok=True)
         with stop_signals() as told:
             run(wanted, os.environ, told, console)
     except ToldToStop:
