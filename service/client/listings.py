@@ -65,7 +65,8 @@ def _evidence(document: Document) -> Iterator[RenderableType]:
 def _table(*columns: str) -> Table:
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for column in columns:
-        table.add_column(column)
+        # Two lines rather than an ellipsis: what is cut off may be what was looked for.
+        table.add_column(column, overflow="fold")
     return table
 
 

@@ -211,3 +211,20 @@ def test_lists_are_printed_from_the_api_s_json() -> None:
     assert "skipped too_large" in ledger
     assert "does not add up" in ledger
     assert "one is missing" in ledger
+
+
+def test_lists_cut_nothing_off_in_a_narrow_terminal() -> None:
+    pair = {
+        "model": "organisation/model",
+        "tier": "w4a16",
+        "arm": "candidate",
+        "evaluator": "long_context_recall",
+        "due": 123456,
+        "scored": 123456,
+        "unscored": {},
+        "not_applicable": 0,
+        "over_budget": 0,
+    }
+    account = {"counters": {}, "pairs": [pair], "balanced": True, "problems": []}
+    narrow = printed(ledger_view(account), width=60)
+    assert "…" not in narrow
