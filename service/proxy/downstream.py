@@ -189,6 +189,8 @@ class ClientConnection(asyncio.Protocol):
             else:
                 self._answer(turn)
         self._advancing = False
+        if self._lingers_until is not None:
+            return
         if self._half_closed and self._relay is None and not self._waiting:
             self._transport.close()
             return

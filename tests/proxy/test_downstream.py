@@ -548,3 +548,17 @@ async def test_a_client_that_never_reads_is_given_up(
     client.abort()
     [capture] = await proxy.captures(0) or [None]
     assert capture is None or capture.ending == "censored"
+
+
+async def test_a_client_that_ignores_the_end_is_cut_off(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    backend = await start_backend()
+    proxy = await start_proxy(ladder(backend.url))
+    client = await proxy.connect()
+    await client.send(post(headers=[b"Connection: close"]))
+    assert (await client.answer()).status == 200
+    assert await client.rest() == b""
+    for _ in range(3):
+        await client.send(b"and on and on", pause=0.1)
+    await eventually(lambda: not proxy.plane.clients)
