@@ -15,7 +15,7 @@ from service.settings.problems import Findings
 from service.settings.secrets import sampling_salt
 from service.settings.shape import TiergateShape
 from service.settings.values import ApiListen, Money, ProbePlan, Settings, ShadowPlan, Slo
-from service.settings.variables import misspelt
+from service.settings.variables import complaints_of
 
 NO_REDIS = "redis://127.0.0.1:6379/0"
 """Taken when nothing names a Redis and no embedded one has run; the proxy serves without it."""
@@ -32,8 +32,8 @@ def build(
         if (ladder := build_ladder(name, model, beside, environ, findings)) is not None
     }
     policy = build_policy(shape.policy, findings)
-    for name, meant in misspelt(environ):
-        findings.add((), f"{name} is no variable of Tiergate; did you mean {meant}?")
+    for complaint in complaints_of(environ):
+        findings.add((), complaint)
     state_dir = places.state_dir(shape, beside, environ)
     redis_url = places.url(environ, "TIERGATE_REDIS_URL", shape.store.redis, redis_url_of, findings)
     broker_url = places.url(environ, "TIERGATE_BROKER_URL", shape.store.broker, redis_url_of, findings)

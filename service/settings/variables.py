@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from service.settings.nearest import distance, nearest
 
@@ -28,8 +28,20 @@ KNOWN = frozenset(
         "TIERGATE_WORKER_LISTEN",
     }
 )
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 SLIPS = 2
 """Single-letter changes; whatever is further off is somebody else's, such as Kubernetes' TIERGATE_PORT."""
+
+
+def complaints_of(environ: Mapping[str, str]) -> list[str]:
+    """What is wrong with names, and with values that no part of the settings holds."""
+    told = [f"{name} is no variable of Tiergate; did you mean {meant}?" for name, meant in misspelt(environ)]
+    level = environ.get("TIERGATE_LOG_LEVEL", "WARNING")
+    if level.upper() not in LOG_LEVELS:
+        told.append(
+            f"TIERGATE_LOG_LEVEL: expected {', '.join(LOG_LEVELS[:-1])} or {LOG_LEVELS[-1]}, got {level!r}"
+        )
+    return told
 
 
 def misspelt(names: Iterable[str]) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.settings import SettingsError, load
-from service.settings.variables import KNOWN, misspelt
+from service.settings.variables import KNOWN, complaints_of, misspelt
 
 ROOT = Path(__file__).parents[2]
 NAME = re.compile(r"TIERGATE_[A-Z_]*[A-Z]")
@@ -34,6 +34,13 @@ def test_a_slip_is_refused_and_the_nearest_named(name: str, meant: str, tmp_path
     file.write_text("models: {m: {ladder: [{tier: a, backends: ['http://h:1']}]}}\n")
     with pytest.raises(SettingsError, match=f"{name} is no variable of Tiergate; did you mean {meant}"):
         load(file, {name: "redis://h:1"})
+
+
+def test_a_log_level_that_is_none_is_refused() -> None:
+    (complaint,) = complaints_of({"TIERGATE_LOG_LEVEL": "loud"})
+    assert "DEBUG" in complaint
+    assert "'loud'" in complaint
+    assert complaints_of({"TIERGATE_LOG_LEVEL": "debug"}) == []
 
 
 @pytest.mark.parametrize("name", ["TIERGATE_PORT", "TIERGATE_SERVICE_HOST", "TIERGATE_TOKEN_2", *KNOWN])
