@@ -178,7 +178,7 @@ def _make_or_check(connection: Connection, shown_url: str) -> None:
     if "schema_version" not in present:
         raise StoreUnusable(
             f"the database {shown_url} holds tables of something else ({', '.join(sorted(present)[:3])}): "
-            "point database_url (TIERGATE_DATABASE_URL) at an empty one"
+            "point store.database (TIERGATE_DATABASE_URL) at an empty one"
         )
     version = connection.execute(select(schema.schema_version.c.version)).scalar_one_or_none()
     if version != schema.VERSION:
@@ -199,7 +199,7 @@ def _advice(url: URL, cause: str) -> str:
     cause = " ".join(cause.split())
     if url.drivername == "postgresql+psycopg":
         return (
-            f"PostgreSQL at {shown} cannot be used: {cause}. Start it, or correct database_url "
+            f"PostgreSQL at {shown} cannot be used: {cause}. Start it, or correct store.database "
             "(TIERGATE_DATABASE_URL): host, port, user, password and database name"
         )
     path = url.database

@@ -197,7 +197,7 @@ def test_a_database_that_lost_a_table_says_which(database, database_url):
 
 
 def test_a_postgresql_that_is_not_there_says_start_it_and_keeps_the_password(free_port):
-    with pytest.raises(StoreUnusable, match="Start it, or correct database_url") as caught:
+    with pytest.raises(StoreUnusable, match=r"Start it, or correct store\.database") as caught:
         open_database(f"postgresql://tiergate:hunter2@127.0.0.1:{free_port}/tiergate")
     assert "hunter2" not in str(caught.value)
 
