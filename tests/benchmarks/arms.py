@@ -19,10 +19,10 @@ NGINX = """
 worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.err;
 events {{ worker_connections 8192; }}
 http {{
-  access_log off; client_body_temp_path {folder}; proxy_temp_path {folder};
+  access_log off; keepalive_requests 100000000; client_body_temp_path {folder}; proxy_temp_path {folder};
   fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
-  upstream serving {{ server 127.0.0.1:{serving}; keepalive 512; }}
-  upstream candidate {{ server 127.0.0.1:{candidate}; keepalive 512; }}
+  upstream serving {{ server 127.0.0.1:{serving}; keepalive 512; keepalive_requests 100000000; }}
+  upstream candidate {{ server 127.0.0.1:{candidate}; keepalive 512; keepalive_requests 100000000; }}
   split_clients $request_id $mirrored {{ 10% 1; * 0; }}
   proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; client_body_buffer_size 64k;
   server {{ listen 127.0.0.1:{plain} backlog=4096; location / {{ proxy_pass http://serving; }} }}
