@@ -51,7 +51,9 @@ def settled(system: System) -> dict[str, Any]:
         account = system.ledger()
         return (
             account
-            if account["balanced"] and account["waiting"] == 0 and account["seen"] >= system.sent
+            if account["balanced"]
+            and account["seen"] >= system.sent
+            and account["waiting"] == account["in_flight"] == 0
             else None
         )
 
