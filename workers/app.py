@@ -6,15 +6,15 @@
 
 Messages carry ids and nothing else, as JSON. They are acknowledged late and taken one at a time; what a
 dead worker held comes back by its lease in SQL, not by the broker's visibility timeout. With
-TIERGATE_WORKER_LISTEN=HOST:PORT the main process of a worker serves `/metrics`, `/healthz` and `/readyz`;
-TIERGATE_LEASE_SECONDS (120) says how long a dead worker's captures stay with it.
+TIERGATE_WORKER_LISTEN=HOST:PORT the main process of a worker, or beat, serves `/metrics`, `/healthz` and
+`/readyz`; TIERGATE_LEASE_SECONDS (120) says how long a dead worker's captures stay with it.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from celery import Celery
@@ -22,7 +22,7 @@ from celery import Celery
 import evaluators
 from service.settings import Settings, SettingsError, load, units
 from service.store.captures import open_captures
-from service.store.database import open_database
+from service.store.database import StoreUnusable, open_database
 from service.store.spending import Budget
 from service.store.standing import Question
 from service.store.task_message import REPLAY_TASK
@@ -81,7 +81,14 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
     roots = _Roots(settings=settings, app=app, life=life, lease_seconds=_lease_seconds(environ))
     bench, guard_room = PerProcess(roots.open_bench), PerProcess(roots.open_guard_room)
     tasks.register(app, bench=bench, guard_room=guard_room)
-    follow(life, rooms=(bench, guard_room), bind=lambda: roots.bind(environ.get(LISTEN)))
+    listen = environ.get(LISTEN)
+    follow(
+        life,
+        rooms=(bench, guard_room),
+        check=roots.check_database,
+        bind=lambda: roots.bind(listen, roots.counted),
+        bind_beat=lambda counts: roots.bind(listen, counts),
+    )
     return app
 
 
@@ -152,6 +159,7 @@ class _Roots:
                 db=db,
                 captures=captures,
             ),
+            counts=WorkerCounts(captures.redis, worker=self.life.name),
             # Beyond the life of any capture, or a late message would be counted again.
             retention_seconds=max(RETENTION_SECONDS, 2.0 * settings.proxy.mirroring.ttl_seconds),
         )
@@ -161,17 +169,24 @@ class _Roots:
             queue = self.settings.proxy.mirroring.queue
             return int(connection.default_channel.queue_declare(queue).message_count)
 
-    def bind(self, listen: str | None) -> Listener | None:
+    def check_database(self) -> None:
+        """SystemExit, saying what to do, when the database cannot be used."""
+        try:
+            open_database(self.settings.database_url).close()
+        except StoreUnusable as error:
+            raise SystemExit(str(error)) from error
+
+    def bind(self, listen: str | None, counts: Callable[[], Mapping[str, int]]) -> Listener | None:
         """The listener of the main process, if one is asked for; SystemExit when it cannot be."""
         if not listen:
             return None
         try:
             address = units.listen(listen)
-            return Listener(address.host, address.port, counts=self._counted, ready=self._check_ready)
+            return Listener(address.host, address.port, counts=counts, ready=self._check_ready)
         except (ValueError, OSError) as error:
             raise SystemExit(f"{LISTEN}={listen}: {error}; choose another address, or unset it") from error
 
-    def _counted(self) -> Mapping[str, int]:
+    def counted(self) -> Mapping[str, int]:
         """What the children counted; the main process keeps no connection, since it forks."""
         captures = open_captures(self.settings.redis_url)
         try:

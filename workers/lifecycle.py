@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import mmap
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from celery import signals
@@ -53,12 +53,31 @@ class Life:
         return self._stopping[0] == 1
 
 
-def follow(life: Life, *, rooms: Sequence[Closable], bind: Callable[[], Listener | None]) -> None:
+class CountingBeat(Protocol):
+    """Beat, as its signal hands it over."""
+
+    @property
+    def scheduler(self) -> CountingScheduler: ...
+
+
+class CountingScheduler(Protocol):
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+
+
+def follow(
+    life: Life,
+    *,
+    rooms: Sequence[Closable],
+    check: Callable[[], None],
+    bind: Callable[[], Listener | None],
+    bind_beat: Callable[[Callable[[], Mapping[str, int]]], Listener | None],
+) -> None:
     """Connect to Celery's signals for as long as the process lives.
 
-    `bind` is called before the pool forks, so that an address in use stops the worker; the listener's thread
-    starts after, since a fork copies locks that a thread holds. What `bind` raises must be a SystemExit:
-    Celery logs any other exception of a signal and goes on.
+    `check` and `bind` are called before the pool forks, so that an unusable database or an address in use
+    stops the worker; the listener's thread starts after, since a fork copies locks that a thread holds. What
+    they raise must be a SystemExit: Celery logs any other exception of a signal and goes on.
     """
     listeners: list[Listener] = []
 
@@ -66,12 +85,18 @@ def follow(life: Life, *, rooms: Sequence[Closable], bind: Callable[[], Listener
         life.name = sender
 
     def starting(**_: object) -> None:
+        check()
         listener = bind()
         if listener is not None:
             listeners.append(listener)
 
     def ready(**_: object) -> None:
         for listener in listeners:
+            listener.start()
+
+    def beat_starting(sender: CountingBeat, **_: object) -> None:
+        listener = bind_beat(lambda: sender.scheduler.counts)
+        if listener is not None:
             listener.start()
 
     def forked(**_: object) -> None:
@@ -93,6 +118,7 @@ def follow(life: Life, *, rooms: Sequence[Closable], bind: Callable[[], Listener
     signals.celeryd_after_setup.connect(named, weak=False)
     signals.worker_init.connect(starting, weak=False)
     signals.worker_ready.connect(ready, weak=False)
+    signals.beat_init.connect(beat_starting, weak=False)
     signals.worker_process_init.connect(forked, weak=False)
     signals.worker_shutting_down.connect(shutting_down, weak=False)
     signals.worker_process_shutdown.connect(child_gone, weak=False)
@@ -101,6 +127,6 @@ def follow(life: Life, *, rooms: Sequence[Closable], bind: Callable[[], Listener
 
 
 def _quiet(**_: object) -> None:
-    # A line for every task received and another for its success would drown the rest.
-    for name in ("celery.worker.strategy", "celery.app.trace"):
+    # A line for every task received, for its success and for every replay would drown the rest.
+    for name in ("celery.worker.strategy", "celery.app.trace", "httpx"):
         logging.getLogger(name).setLevel(logging.WARNING)

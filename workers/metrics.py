@@ -19,6 +19,8 @@ PAIRS = "tiergate_worker_pairs_total"
 REPLAYS = "tiergate_worker_replays_total"
 TOKENS = "tiergate_worker_shadow_tokens_total"
 BATCHES = "tiergate_worker_batches_total"
+GUARD_RUNS = "tiergate_guard_runs_total"
+BEAT_MESSAGES = "tiergate_beat_messages_total"
 
 HELP: Mapping[str, str] = {
     CAPTURES: "Captures by how they left the worker.",
@@ -26,6 +28,8 @@ HELP: Mapping[str, str] = {
     REPLAYS: "Questions put to backends by outcome: answer, or the kind of fault.",
     TOKENS: "Prompt plus answer tokens of shadow traffic.",
     BATCHES: "Batches of captures by ending: recorded, idle (all held or settled elsewhere), failed.",
+    GUARD_RUNS: "Runs of the guard's tasks, done or failed; without growth beat or the guard is away.",
+    BEAT_MESSAGES: "Messages to the guard by ending: sent, left_out (its queue is long), failed.",
 }
 
 

@@ -10,9 +10,12 @@ from typing import Any
 
 from celery import Celery, Task
 
+from service.store.database import StoreUnusable
 from service.store.ledger import copy_from_redis
 from service.store.retention import retain
 from service.store.task_message import REPLAY_TASK
+from service.store.worker_counts import WorkerCounts
+from workers import metrics
 from workers.guard import Guard, publish_routes, watch_serving
 from workers.replay import Bench, replay_batch
 from workers.sweeper import Sweeper, Swept, sweep
@@ -31,6 +34,7 @@ class GuardRoom:
 
     sweeper: Sweeper
     guard: Guard
+    counts: WorkerCounts
     retention_seconds: float
     """How long settlements and the reasons beside pairs are kept."""
 
@@ -46,34 +50,57 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
         """Replay captures, by id."""
         replay_batch(bench(), _ids(ids), delivery=task.request.id)
 
-    def sweep_captures() -> None:
+    def sweep_captures(room: GuardRoom) -> None:
         """Enqueue again what is due and nobody holds."""
-        swept = sweep(guard_room().sweeper, now=time.time())
+        swept = sweep(room.sweeper, now=time.time())
         if swept != Swept():
             log.info("swept: %s", swept)
 
-    def copy_ledger() -> None:
+    def copy_ledger(room: GuardRoom) -> None:
         """Bring the proxies' counters from Redis into SQL."""
-        guard = guard_room().guard
-        copy_from_redis(guard.db, guard.captures.redis)
+        copy_from_redis(room.guard.db, room.guard.captures.redis)
 
-    def watch_routes() -> None:
+    def watch_routes(room: GuardRoom) -> None:
         """Tell the proxies what Redis forgot; roll back what does harm."""
-        guard = guard_room().guard
-        publish_routes(guard)
-        watch_serving(guard, now=time.time())
+        publish_routes(room.guard)
+        watch_serving(room.guard, now=time.time())
 
-    def retain_settled() -> None:
+    def retain_settled(room: GuardRoom) -> None:
         """Forget what is older than the retention."""
-        room = guard_room()
         log.info("retained: %s", retain(room.guard.db, before=time.time() - room.retention_seconds))
 
     # Not shared: Celery would put them into every other app of the process as well.
     app.task(replay_captures, name=REPLAY_TASK, bind=True, shared=False)
-    app.task(sweep_captures, name=SWEEP, shared=False)
-    app.task(copy_ledger, name=COPY_LEDGER, shared=False)
-    app.task(watch_routes, name=WATCH_ROUTES, shared=False)
-    app.task(retain_settled, name=RETAIN, shared=False)
+    guarded = {
+        SWEEP: sweep_captures,
+        COPY_LEDGER: copy_ledger,
+        WATCH_ROUTES: watch_routes,
+        RETAIN: retain_settled,
+    }
+    for name, work in guarded.items():
+        app.task(_in_room(name, work, guard_room), name=name, shared=False)
+
+
+def _in_room(
+    name: str, work: Callable[[GuardRoom], None], guard_room: Callable[[], GuardRoom]
+) -> Callable[[], None]:
+    """The work as a task: runs are counted; a database that is away is a line in the log, no traceback."""
+
+    def run() -> None:
+        try:
+            room = guard_room()
+        except StoreUnusable as error:
+            log.error("%s: %s", name, error)
+            return
+        ending = "failed"
+        try:
+            work(room)
+            ending = "done"
+        finally:
+            room.counts.add({metrics.series(metrics.GUARD_RUNS, task=name, ending=ending): 1})
+
+    run.__name__, run.__doc__ = work.__name__, work.__doc__
+    return run
 
 
 def _ids(given: Any) -> list[str]:

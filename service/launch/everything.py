@@ -14,7 +14,7 @@ from redis import RedisError
 
 from service.launch.check_stores import check_database, check_redis
 from service.launch.lock import owning
-from service.launch.part import Part, Ready, http_ok, logs
+from service.launch.part import Part, Ready, http_ok
 from service.launch.ports import check_free, free_port, free_ports
 from service.launch.supervisor import Supervisor
 from service.launch.valkey import announce, embedded_valkey, write_private
@@ -86,13 +86,14 @@ def everything(
             parts.append(valkey.part())
             announced = announce(state_dir, valkey.url)
             stack.callback(announced.unlink, missing_ok=True)
-        guard, worker = (Listen(host="127.0.0.1", port=port) for port in free_ports(2))
+        guard, worker, beat = (Listen(host="127.0.0.1", port=port) for port in free_ports(3))
         parts += tiergate_parts(
             settings,
             proxy_admin=admin,
             api=api,
             guard=guard,
             worker=worker,
+            beat=beat,
             last_copy=lambda: copy_ledger(settings.database_url, redis_url, say),
         )
         supervisor = stack.enter_context(
@@ -113,7 +114,7 @@ def everything(
             token_file=token_file,
             log_dir=state_dir / "logs",
             redis_url=redis_url,
-            metrics_urls=tuple(f"{_url(each)}/metrics" for each in (admin, api, worker, guard)),
+            metrics_urls=tuple(f"{_url(each)}/metrics" for each in (admin, api, worker, guard, beat)),
         )
 
 
@@ -124,6 +125,7 @@ def tiergate_parts(
     api: Listen,
     guard: Listen,
     worker: Listen,
+    beat: Listen,
     last_copy: Callable[[], None],
 ) -> list[Part]:
     """The API, the Celery parts and the proxy, in the order of their start; each has a health address.
@@ -159,7 +161,8 @@ def tiergate_parts(
         Part(
             name="beat",
             command=(*celery, "beat", "--loglevel", "INFO", "--pidfile="),
-            ready=logs("beat: Starting"),
+            env={"TIERGATE_WORKER_LISTEN": str(beat)},
+            ready=_ready(beat),
             awaited=False,
         ),
         Part(

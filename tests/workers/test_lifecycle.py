@@ -89,7 +89,7 @@ def test_children_see_that_their_worker_is_stopping() -> None:
 
 def test_celerys_signals_name_the_worker_stop_it_and_close_its_rooms(room: PerProcess[Room]) -> None:
     life = Life()
-    follow(life, rooms=[room], bind=lambda: None)
+    follow(life, rooms=[room], check=lambda: None, bind=lambda: None, bind_beat=lambda counts: None)
     room()
     signals.celeryd_after_setup.send(sender="replay@here", instance=None, conf=None)
     assert life.name == "replay@here"

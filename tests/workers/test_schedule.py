@@ -7,6 +7,7 @@ import redis
 from celery import Celery
 
 from tests.conftest import ValkeyServer
+from workers.metrics import BEAT_MESSAGES, series
 from workers.schedule import MOST_WAITING, QuietScheduler
 
 
@@ -24,6 +25,7 @@ def scheduler(valkey: ValkeyServer) -> Iterator[QuietScheduler]:
 def test_an_entry_that_is_due_is_enqueued(scheduler: QuietScheduler, redis_client: redis.Redis) -> None:
     scheduler.apply_entry(scheduler.schedule["each-second"])
     assert redis_client.llen("guard") == 1
+    assert dict(scheduler.counts) == {series(BEAT_MESSAGES, task="some.task", ending="sent"): 1}
 
 
 def test_no_more_is_enqueued_than_a_guard_that_comes_back_needs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,12 +20,15 @@ from service.store.ledger import account
 from service.store.pairs import record
 from service.store.routes import set_route
 from service.store.task_message import REPLAY_TASK
+from service.store.worker_counts import WorkerCounts
 from tests.conftest import ValkeyServer
 from tests.workers.celery_parts import configuration
 from tests.workers.scripted import Reply, Script, ScriptedBackend
 from tests.workers.walk import MODEL, exchange, question, ship
 from workers import tasks
 from workers.app import GUARD_QUEUE, RETENTION_SECONDS, SCHEDULE, create_app
+from workers.metrics import GUARD_RUNS, series
+from workers.replay import Terms
 
 Backends = Callable[[Script], ScriptedBackend]
 
@@ -79,6 +83,40 @@ def test_a_message_of_ids_becomes_evidence(app: Celery, valkey: ValkeyServer, db
     )
     call(app, REPLAY_TASK, ids)
     assert account(db).processed == 3
+
+
+def test_a_dead_worker_is_replaced_within_three_minutes() -> None:
+    """Its leases run out, and the next sweep finds them."""
+    assert float(inspect.signature(lease).parameters["seconds"].default) + SCHEDULE[tasks.SWEEP] < 180
+    assert Terms.__dataclass_fields__["lease_seconds"].default + SCHEDULE[tasks.SWEEP] < 180
+
+
+def test_runs_of_the_guard_are_counted(app: Celery, redis_client: redis.Redis) -> None:
+    call(app, tasks.SWEEP)
+    redis_client.set("tiergate:ledger:instances", "not a set")
+    with pytest.raises(redis.ResponseError):
+        call(app, tasks.COPY_LEDGER)
+    counts = WorkerCounts(redis_client, worker="worker").read()
+    assert counts[series(GUARD_RUNS, task=tasks.SWEEP, ending="done")] == 1
+    assert counts[series(GUARD_RUNS, task=tasks.COPY_LEDGER, ending="failed")] == 1
+
+
+def test_a_database_that_cannot_be_used_stops_a_worker_and_is_a_line_in_the_guards_log(
+    valkey: ValkeyServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "broken.db").write_bytes(b"no database at all" * 100)
+    path = configuration(
+        tmp_path,
+        redis_url=valkey.url,
+        database_url=f"sqlite:///{tmp_path / 'broken.db'}",
+        ladder=[{"tier": "bf16", "backends": ["http://127.0.0.1:9"]}],
+    )
+    with create_app(load(path, {}), {}) as app:
+        with pytest.raises(SystemExit, match=r"broken\.db"):
+            signals.worker_init.send(sender=None)
+        call(app, tasks.SWEEP)
+    assert "workers.tasks.sweep: " in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 @pytest.mark.parametrize("argument", ["an id", [1], None, {"ids": []}])
