@@ -304,7 +304,10 @@ def test_a_regression_never_turns_a_verdict_toward_accept(
 def test_one_more_harmful_pair_is_never_evidence_for_the_candidate(
     concordant: int, harm: int, benefit: int, margin: float
 ) -> None:
-    policy = Policy(criteria=(Criterion(evaluator="x", margin=margin, min_pairs=20),), gates=OFF)
+    # Any further pair dilutes the baseline's failures, so the cap on them is no part of this.
+    policy = Policy(
+        criteria=(Criterion(evaluator="x", margin=margin, min_pairs=20, baseline_failure_cap=1.0),), gates=OFF
+    )
     before = Tally.of_pairs(n=concordant + harm + benefit, harm=harm, benefit=benefit)
     first, second = (
         decide(policy, Evidence(model="m", tier="t", epoch="e", tallies={"x": tally}), rung_below=None)
