@@ -13,10 +13,9 @@ from service.proxy.heads import HOP_BY_HOP, Headers
 LAST_CHUNK = b"0\r\n\r\n"
 
 _NEVER_IN_TRAILERS = HOP_BY_HOP | {b"content-length", b"host", b"content-encoding", b"content-type"}
-_UNCHUNKED = (b"", b"chunked")
 _MOST_HEAD = 256 * 1024
 # Plain numbers: members of HTTPStatus take as long to compare as all the rest.
-_CONTINUE, _SWITCHING_PROTOCOLS, _NO_CONTENT = 100, 101, 204
+_CONTINUE, _SWITCHING_PROTOCOLS, _OK, _NO_CONTENT = 100, 101, 200, 204
 _BODILESS = frozenset({_NO_CONTENT, 304})
 
 
@@ -55,6 +54,7 @@ class AnswerReader:
         self._parser = httptools.HttpResponseParser(self)
         self._reason = b""
         self._head_bytes = 0
+        """Since anything of the body came: heads, or what stands between and behind chunks."""
         self.status = 0
         self.headers: Headers = []
         self.names: list[bytes] = []
@@ -78,7 +78,9 @@ class AnswerReader:
                 return
             cause = error.__context__
             raise AnswerUnreadable(str(cause if isinstance(cause, AnswerUnreadable) else error)) from error
-        if not self.head_complete:
+        if self.parts or self.complete:
+            self._head_bytes = 0
+        else:
             self._head_bytes += len(received)
             if self._head_bytes > _MOST_HEAD:
                 raise AnswerUnreadable(f"more than {_MOST_HEAD} bytes of headers")
@@ -168,14 +170,21 @@ class AnswerReader:
         self.status = parser.get_status_code()
         if parser.get_http_version() not in ("1.1", "1.0"):
             raise AnswerUnreadable(f"an answer in HTTP/{parser.get_http_version()}")
-        if self.status < 200:
+        if self.status < _OK:
+            if self.status < _CONTINUE:  # llhttp reads a body behind it
+                raise AnswerUnreadable(f"status {self.status:03}")
             if self.status == _SWITCHING_PROTOCOLS:
                 raise AnswerUnreadable("101 to a request that asked for no upgrade")
             return
-        coding = self.header(b"transfer-encoding").strip().lower()
-        if coding not in _UNCHUNKED:
-            raise AnswerUnreadable(f"unknown transfer coding {coding.decode('latin-1')!r}")
-        self.chunked = coding == b"chunked"
+        if b"transfer-encoding" in self.names:
+            coding = b",".join(
+                value.strip().lower()
+                for (_, value), low in zip(self.headers, self.names, strict=True)
+                if low == b"transfer-encoding"
+            )
+            if coding != b"chunked":
+                raise AnswerUnreadable(f"unknown transfer coding {coding.decode('latin-1')!r}")
+            self.chunked = True
         self.content_length = self.header(b"content-length").strip() or None
         self.keep_alive = parser.should_keep_alive()
         self.head_complete = True

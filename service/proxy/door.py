@@ -230,7 +230,7 @@ class Door:
 
 def _named_model(head: Head, plain: bytes) -> scan.ModelName | scan.Trouble | None:
     if head.content_type[:10].lower() == b"multipart/":
-        return scan.form_model(plain)
+        return scan.form_model(plain, head.content_type)
     return scan.find_model(plain)
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 LINGER_SECONDS = 2.0
 """How long a connection stays half-open after a last answer, so that a reset does not overtake it."""
+READ_AHEAD_BYTES = 1024 * 1024
+"""Bodies of a client's next requests that are read while an answer is under way."""
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -197,12 +199,19 @@ class ClientConnection(asyncio.Protocol):
         if self._reader.expects_continue and self._relay is None and not self._waiting:
             self._reader.expects_continue = False
             self._transport.write(_GO_ON)
-        if self._reading_paused != (len(self._waiting) >= self._plane.config.clients.pipelined):
+        if self._reading_paused != self._is_far_ahead():
             self._reading_paused = not self._reading_paused
             if self._reading_paused:
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
+
+    def _is_far_ahead(self) -> bool:
+        """Whether enough is read for the time after the answer that is under way."""
+        return self._relay is not None and (
+            len(self._waiting) >= self._plane.config.clients.pipelined
+            or self._reader.bytes_read > READ_AHEAD_BYTES
+        )
 
     def _answer(self, inbound: Inbound) -> None:
         plane = self._plane

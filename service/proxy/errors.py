@@ -37,11 +37,11 @@ def too_large(limit: int) -> Refusal:
 
 
 def head_too_large(limit: int) -> Refusal:
-    """Request line and headers above the limit."""
+    """Request line and headers above the limit, or chunk extensions and trailers."""
     return Refusal(
         status=HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
         code="headers_too_large",
-        message=f"The request line and headers have more than {limit} bytes.",
+        message=f"The request line and headers, or what frames the body, have more than {limit} bytes.",
     )
 
 

@@ -34,11 +34,11 @@ class RequestReader:
     """Whole requests, in order, appear in `ready`."""
 
     __slots__ = (
+        "_barren",
         "_body",
         "_conversation_header",
         "_head",
         "_head_bytes",
-        "_head_read",
         "_headers",
         "_in_head",
         "_last",
@@ -70,8 +70,8 @@ class RequestReader:
         self._in_head = False
         self._head_bytes = 0
         """Of the head's parts that are complete."""
-        self._head_read = 0
-        """Of reads that brought nothing but this head."""
+        self._barren = 0
+        """Bytes of reads that brought only this head, or nothing of the body: chunk extensions, trailers."""
         self._target = b""
         self._headers: Headers = []
         self._head: Head | None = None
@@ -85,6 +85,11 @@ class RequestReader:
         return self._in_head
 
     @property
+    def bytes_read(self) -> int:
+        """Of bodies: of the requests that are ready and of the one that is being read."""
+        return len(self._body) + sum(len(each.body) for each in self.ready if isinstance(each, Inbound))
+
+    @property
     def is_in_request(self) -> bool:
         return self._in_head or self._head is not None
 
@@ -92,19 +97,17 @@ class RequestReader:
         """Read on; what follows a last request is nobody's business."""
         if self.is_closed:
             return
-        was_in_head = self._in_head
-        if not was_in_head:
+        if not self._in_head:
             self.since = time.monotonic()
+        self._barren += len(received)
         try:
             self._parser.feed_data(received)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self.is_closed:
                 self.refuse(self._refusal or malformed(str(error)))
-        if was_in_head and self._in_head:
-            # One endless header reaches `on_header` only at its end.
-            self._head_read += len(received)
-            if self._head_read > self._max_head:
-                self.refuse(head_too_large(self._max_head))
+        if self._barren > self._max_head and self.is_in_request:
+            # One endless header reaches `on_header` only at its end, and until then httptools keeps it.
+            self.refuse(head_too_large(self._max_head))
 
     def close(self) -> None:
         """Let go of the parser, which holds on to us: garbage in a ring waits for the collector."""
@@ -124,7 +127,7 @@ class RequestReader:
 
     def on_message_begin(self) -> None:
         self._in_head = True
-        self._head_bytes = self._head_read = 0
+        self._head_bytes = self._barren = 0
         self._target = b""
         self._headers = []
         self.since = time.monotonic()
@@ -140,6 +143,7 @@ class RequestReader:
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        self._barren = 0
         parser = self._parser
         if parser.should_upgrade():
             self._stop(not_implemented("Upgrade is not supported."))
@@ -183,6 +187,7 @@ class RequestReader:
         return last
 
     def on_body(self, part: bytes) -> None:
+        self._barren = 0
         if not self._body:
             self._body = part
         elif isinstance(self._body, bytearray):

@@ -19,10 +19,14 @@ _KEY = b'"model"'
 _SPELLED = b"\\u006"
 """Every letter of "model" is U+006x: without this no key is `model` in disguise."""
 _NAMED = re.compile(rb'"model"[ \t\r\n]*+:[ \t\r\n]*+("(?:[^"\\\x00-\x1f]|\\.)*+")')
+_BOUNDARY = re.compile(rb';[ \t]*+boundary=(?:"([^"]{1,200})"|([^\s;,"]{1,200}))', re.IGNORECASE)
 _FORM_FIELD = re.compile(
-    rb'Content-Disposition: *form-data; *name="?model"?[ \t]*\r\n(?:[^\r\n]+\r\n)*\r\n([^\r\n]*)\r\n',
-    re.IGNORECASE,
+    rb'^Content-Disposition:[ \t]*+form-data;[ \t]*+name="?model"?[ \t]*+\r?$', re.IGNORECASE | re.MULTILINE
 )
+_PART_HEAD = 2048
+"""Bytes of the headers of one part of a form."""
+_MOST_PARTS = 1000
+_BOM = b"\xef\xbb\xbf"
 _TRUE = re.compile(rb"[ \t\r\n]*+:[ \t\r\n]*+true")
 _SPACE = " \t\r\n"
 # Numbers stay text: a million digits are nobody's int.
@@ -55,18 +59,33 @@ def find_model(body: bytes) -> ModelName | Trouble | None:
         named = _NAMED.match(body, at)
         if named is None:
             return None
-        if body[:at].strip() == b"{":
+        if body[:at].removeprefix(_BOM).strip() == b"{":
             return _model(body, named.start(1), named.end(1))
         return _first_model(body, only=True)
     return _first_model(body, only=False)
 
 
-def form_model(body: bytes) -> ModelName | None:
+def form_model(body: bytes, content_type: bytes) -> ModelName | Trouble | None:
     """The field `model` of a multipart form."""
-    field = _FORM_FIELD.search(body)
-    if field is None or not field[1]:
+    named = _BOUNDARY.search(content_type)
+    if named is None:
         return None
-    return ModelName(field[1].decode("utf-8", "replace"), field.start(1), field.end(1))
+    delimiter = b"\r\n--" + (named[1] or named[2])
+    found: ModelName | None = None
+    parts = 0
+    # The first delimiter may stand at the very beginning, without the line end before it.
+    end = -2 if body.startswith(delimiter[2:]) else body.find(delimiter)
+    while end != -1 and not body.startswith(b"--", start := end + len(delimiter)):
+        parts += 1
+        if parts > _MOST_PARTS:
+            return Trouble.TOO_COMPLEX
+        head = body.find(b"\r\n\r\n", start, start + _PART_HEAD)
+        end = body.find(delimiter, start if head < 0 else head + 4)
+        if head >= 0 and end >= 0 and _FORM_FIELD.search(body[start:head]):
+            if found is not None:
+                return Trouble.DUPLICATE
+            found = ModelName(body[head + 4 : end].decode("utf-8", "replace"), head + 4, end)
+    return found if found is not None and found.name else None
 
 
 def renamed(body: bytes, found: ModelName, name: str) -> bytes:
@@ -118,7 +137,7 @@ def _first_model(body: bytes, *, only: bool) -> ModelName | Trouble | None:
 def _top_level(body: bytes) -> Iterator[tuple[str, int, int]]:
     """Key, and start and end of its value, of each member of the outermost object."""
     text = body.decode("latin-1")  # one character a byte, so positions in text are positions in the body
-    at = _skip(text, 0)
+    at = _skip(text, len(_BOM) if body.startswith(_BOM) else 0)
     if text[at] != "{":
         return
     at = _skip(text, at + 1)

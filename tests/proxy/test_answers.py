@@ -114,6 +114,47 @@ def test_interim_answers_are_no_answers(status: int) -> None:
     assert reader.interims == ([] if status == 100 else [b"HTTP/1.1 %d X\r\nA: b\r\n\r\n" % status])
 
 
+@pytest.mark.parametrize("status", [0, 1, 50, 99])
+def test_a_status_that_is_none_is_no_interim_answer(status: int) -> None:
+    """llhttp reads a body behind it, which would be taken for the beginning of the next answer's."""
+    reader = AnswerReader(for_head=False)
+    with pytest.raises(AnswerUnreadable, match=f"status {status:03}"):
+        reader.feed(
+            b"HTTP/1.1 %03d X\r\nContent-Length: 5\r\n\r\nhello"
+            b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz" % status
+        )
+    assert reader.interims == []
+
+
+@pytest.mark.parametrize(
+    "codings", [(b"chunked", b"gzip"), (b"chunked", b"chunked"), (b"gzip", b"chunked"), (b"identity",)]
+)
+def test_a_body_in_other_codings_than_chunked_is_unreadable(codings: tuple[bytes, ...]) -> None:
+    lines = b"".join(b"Transfer-Encoding: %b\r\n" % coding for coding in codings)
+    with pytest.raises(AnswerUnreadable, match="unknown transfer coding"):
+        AnswerReader(for_head=False).feed(b"HTTP/1.1 200 OK\r\n" + lines + b"\r\n5\r\nhello\r\n0\r\n\r\n")
+
+
+@pytest.mark.parametrize("start", [b"0\r\nX-Endless: ", b"5;ext=", b"5\r\nhello\r\n0\r\nX-Endless: "])
+def test_what_frames_a_body_is_bounded(start: bytes) -> None:
+    reader = AnswerReader(for_head=False)
+    reader.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + start)
+    reader.take()
+    for _ in range(25):
+        reader.feed(b"y" * 10_000)
+    with pytest.raises(AnswerUnreadable, match="bytes of headers"):
+        reader.feed(b"y" * 20_000)
+
+
+def test_a_long_body_in_small_chunks_is_not_taken_for_endless_framing() -> None:
+    reader = AnswerReader(for_head=False)
+    reader.feed(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(1000):
+        for part in (b"1;" + b"e" * 1000, b"\r\n", b"z", b"\r\n"):
+            reader.feed(part)
+        assert reader.take() == b"z"
+
+
 def test_a_flood_of_interim_answers_is_bounded() -> None:
     reader = AnswerReader(for_head=False)
     flood = b"HTTP/1.1 102 Processing\r\n\r\n" * 10_000

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
 import json
 import random
 
+import pytest
+
 from service.proxy.config import ClientLimits
+from service.proxy.downstream import READ_AHEAD_BYTES
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, eventually, ladder
@@ -262,6 +266,33 @@ async def test_a_malformed_request_behind_good_ones_is_refused_after_their_answe
     client.close()
 
 
+async def test_large_requests_behind_a_slow_answer_wait_in_the_client(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    may_answer = asyncio.Event()
+
+    async def script(received: Received, peer: Peer) -> None:
+        await may_answer.wait()
+        await peer.send(OK)
+
+    backend = await start_backend(script)
+    proxy = await start_proxy(ladder(backend.url))
+    client = await proxy.connect()
+    body = b'{"model":"m","messages":["' + b"x" * 4_000_000 + b'"]}'
+    sending = asyncio.get_running_loop().create_task(client.send(*[post(body)] * 8))
+    await eventually(lambda: bool(backend.requests))
+    await asyncio.sleep(0.3)
+    assert not sending.done()
+    [connection] = proxy.plane.clients
+    assert connection._reader.bytes_read < READ_AHEAD_BYTES + 1_000_000
+    may_answer.set()
+    for _ in range(8):
+        assert (await client.answer()).status == 200
+    assert [received.body for received in backend.requests] == [body] * 8
+    await sending
+    client.close()
+
+
 async def test_pipelined_own_answers_do_not_pile_up(
     start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
@@ -394,6 +425,40 @@ async def test_a_head_without_end_is_refused(start_backend: StartBackend, start_
                 await client.send(b"y" * 1000 if line else b"X-Y: " + b"z" * 1000 + b"\r\n", pause=0.001)
         assert (await client.answer()).status == 431
         client.close()
+
+
+@pytest.mark.parametrize("start", [b"2\r\n{}\r\n0\r\nX-Endless: ", b"2;ext=", b"2\r\n{}\r\n0\r\n"])
+async def test_what_frames_a_request_s_body_is_bounded(
+    start: bytes, start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    proxy = await start_proxy(ladder((await start_backend()).url), clients=ClientLimits(max_head=10_000))
+    client = await proxy.connect()
+    await client.send(
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + start
+    )
+    with contextlib.suppress(ConnectionError):
+        for _ in range(40):
+            await client.send(b"X-Y: z\r\n" * 100 if start.endswith(b"0\r\n") else b"y" * 1000, pause=0.001)
+    assert (await client.answer()).status == 431
+    client.close()
+
+
+async def test_a_body_that_comes_byte_by_byte_is_not_taken_for_endless_framing(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    backend = await start_backend()
+    proxy = await start_proxy(ladder(backend.url), clients=ClientLimits(max_head=300))
+    client = await proxy.connect()
+    body = b'{"model":"m","messages":[]}'
+    await client.send(
+        b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        *(part for byte in body for part in (b"1;ext=" + b"e" * 30 + b"\r\n", b"%c\r\n" % byte)),
+        b"0\r\nX-Trailer: 1\r\n\r\n",
+        pause=0.001,
+    )
+    assert (await client.answer()).status == 200
+    assert backend.last.body == body
+    client.close()
 
 
 async def test_a_client_that_does_not_finish_its_head_or_body_is_let_go(

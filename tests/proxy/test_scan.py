@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from service.proxy import scan
 from service.proxy.scan import ModelName, Trouble, find_model, form_model, renamed
+
+FORM = b"multipart/form-data; boundary=b"
 
 KEYS = st.sampled_from(
     ["model", "m\\u006fdel", "\\u006d\\u006F\\u0064\\u0065\\u006c", "models", "x", '\\"model', "Model"]
@@ -90,7 +93,7 @@ def test_renaming_changes_the_model_and_nothing_else(body: str, name: str) -> No
 @example(b'{"a":1,,"model":"m","model":"n"}')
 def test_what_is_no_json_never_raises(body: bytes) -> None:
     find_model(body)
-    form_model(body)
+    form_model(body, b"multipart/form-data; boundary=b")
     scan.streams(body)
     scan.wants_structure(body)
 
@@ -122,11 +125,52 @@ def test_a_form_s_model_is_its_field() -> None:
         b'--b\r\nContent-Disposition: form-data; name="model"\r\nContent-Type: text/plain\r\n\r\n'
         b"whisper-1\r\n--b--\r\n"
     )
-    found = form_model(body)
-    assert found is not None
-    assert found.name == "whisper-1"
-    assert renamed(body, found, "w") == body.replace(b"whisper-1", b"w")
-    assert form_model(b"--b--\r\n") is None
+    for received in (body, b"a preamble\r\n" + body):
+        found = form_model(received, b'multipart/form-data; charset=utf-8; Boundary="b"')
+        assert isinstance(found, ModelName)
+        assert found.name == "whisper-1"
+        assert renamed(received, found, "w") == received.replace(b"whisper-1", b"w")
+    assert form_model(b"--b--\r\n", FORM) is None
+    assert form_model(body, b"multipart/form-data; boundary=other") is None
+    assert form_model(body, b"multipart/form-data") is None
+
+
+def test_what_a_file_contains_is_no_field_of_its_form() -> None:
+    part = b'Content-Disposition: form-data; name="model"\r\n\r\n%b\r\n'
+    file = b'Content-Disposition: form-data; name="file"; filename="a"\r\n\r\n--c\r\n' + part % b"other"
+    found = form_model(b"--b\r\n" + file + b"--b\r\n" + part % b"m" + b"--b--\r\n", FORM)
+    assert isinstance(found, ModelName)
+    assert found.name == "m"
+
+
+def test_a_form_with_two_models_is_refused() -> None:
+    part = b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\nm\r\n'
+    assert form_model(part + part + b"--b--\r\n", FORM) is Trouble.DUPLICATE
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        b"Content-Disposition: form-data; name=model\r\n",
+        b"\r\n--b",
+        b"--b\r\n\r\n",
+        b"\r\n--b\r\nContent-Disposition: form-data; name=model\r\n",
+        b";" + b" " * 100,
+    ],
+)
+def test_a_hostile_form_is_read_in_no_time(part: bytes) -> None:
+    """It is read between two chunks of everybody's streams."""
+    started = time.process_time()
+    form_model(b"--b\r\n" + part * (4_000_000 // len(part)), FORM)
+    assert time.process_time() - started < 1.0
+
+
+def test_a_byte_order_mark_hides_no_model() -> None:
+    for body in (b'{"model":"m"}', b'{"a":{"model":1},"model":"m"}'):
+        found = find_model(b"\xef\xbb\xbf" + body)
+        assert isinstance(found, ModelName)
+        assert found.name == "m"
+        assert renamed(b"\xef\xbb\xbf" + body, found, "n") == b"\xef\xbb\xbf" + body.replace(b'"m"', b'"n"')
 
 
 @pytest.mark.parametrize(
