@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -19,10 +19,12 @@ def evidence_view(document: Document) -> RenderableType:
 
 def decisions_view(document: Document) -> RenderableType:
     """Who decided what and when; the state of the chain."""
-    table = _table("seq", "at", "actor", "action", "tier", "reason", "digest")
+    table = _table("seq", "at", "actor", "action", "tier", "reason", "digest", whole=("at", "digest"))
     for entry in document["entries"]:
         told = (entry["at"], entry["actor"], entry["action"], entry["tier"] or "")
         reason = entry["detail"].get("reason") or ""
+        if entry["detail"].get("override"):
+            reason = f"override: {reason}"
         table.add_row(str(entry["seq"]), *map(plain, told), plain(reason), plain(entry["digest"][:12]))
     parts: list[RenderableType] = [table, plain(f"chain: {document['chain']}")]
     if document["broken_at"] is not None:
@@ -38,12 +40,17 @@ def ledger_view(document: Document) -> RenderableType:
     for name, count in document["counters"].items():
         for part, number in count.items() if isinstance(count, dict) else [("", count)]:
             table.add_row(plain(f"{name} {part}".strip()), plain(number))
-    pairs = _table("pairs", "arm", "evaluator", "due", "scored", "unscored", "not applicable", "over budget")
+    pairs = _table("pairs", "due", "scored", "unscored", "not applicable", "over budget")
+    group = ""
     for pair in document["pairs"]:
-        place = (f"{pair['model']} / {pair['tier']}", pair["arm"], pair["evaluator"])
+        # The place is a row of its own: three names side by side leave a terminal no room for the numbers.
+        place = f"{pair['model']} / {pair['tier']}, {pair['arm']}"
+        if place != group:
+            pairs.add_row(plain(place))
+            group = place
         counts = (pair["due"], pair["scored"], sum(pair["unscored"].values()))
         rest = (pair["not_applicable"], pair["over_budget"])
-        pairs.add_row(*map(plain, place), *map(str, counts), *map(str, rest))
+        pairs.add_row(plain(f"  {pair['evaluator']}"), *map(str, counts), *map(str, rest))
     told = "it adds up" if document["balanced"] else "it does not add up"
     return Group(table, pairs, plain(told, "bold"), *(plain(each, "yellow") for each in document["problems"]))
 
@@ -62,16 +69,26 @@ def _evidence(document: Document) -> Iterator[RenderableType]:
         yield _pairs(document["pairs"])
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+def _table(*columns: str, whole: Collection[str] = ()) -> Table:
+    """Columns that fold where the terminal is narrow, but for those named in `whole`."""
+    table = Table(box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), pad_edge=False)
     for column in columns:
         # Two lines rather than an ellipsis: what is cut off may be what was looked for.
-        table.add_column(column, overflow="fold")
+        table.add_column(column, overflow="fold", no_wrap=column in whole)
     return table
 
 
 def _tallies(tallies: Sequence[Document]) -> Table:
-    table = _table("evaluator", "pairs", "harms", "benefits", "both failed", "not counted", "unscored")
+    table = _table(
+        "evaluator",
+        "pairs",
+        "harms",
+        "benefits",
+        "both failed",
+        "not counted",
+        "unscored",
+        whole=("evaluator",),
+    )
     for tally in tallies:
         unscored = ", ".join(f"{reason} {count}" for reason, count in tally["unscored"].items())
         counts = (tally[name] for name in ("n", "harm", "benefit", "both_failed", "not_counted"))
@@ -88,7 +105,7 @@ def _coverage(coverage: Document) -> Table:
 
 
 def _pairs(pairs: Sequence[Document]) -> Table:
-    table = _table("at", "evaluator", "baseline", "candidate", "why")
+    table = _table("at", "evaluator", "baseline", "candidate", "why", whole=("at", "evaluator"))
     for pair in pairs:
         told = (pair["at"], pair["evaluator"], pair["baseline_label"] or "", pair["candidate_label"] or "")
         table.add_row(*map(plain, told), plain(_why(pair)))

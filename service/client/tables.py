@@ -52,7 +52,10 @@ class VerdictTable:
         yield _table(self.verdict, wide=wide)
         if not wide:
             for finding in self.verdict.findings:
-                yield plain(f"{finding.criterion}: {_why(finding)}")
+                line = f"{finding.criterion}: {_why(finding)}"
+                # Most reasons of a verdict are those of its findings, and stand in the line of the decision.
+                if line not in self.verdict.reasons:
+                    yield plain(line)
 
 
 def _table(verdict: Verdict, *, wide: bool) -> Table:
@@ -90,13 +93,13 @@ def decision_line(verdict: Verdict) -> Text:
     return line
 
 
-def policy_lines(criteria: Sequence[CriterionAsked], production: Sequence[CriterionAsked]) -> Text:
-    """The policy in force, and beside it what production's would still need on the same evidence."""
-    lines = Text("policy:     ")
-    lines.append("; ".join(_asked(criterion) for criterion in criteria))
+def policy_lines(criteria: Sequence[CriterionAsked], production: Sequence[CriterionAsked]) -> Table:
+    """The policy in force, and below it what production's would still need on the same evidence."""
+    lines = Table.grid(padding=(0, 1, 0, 0))
+    lines.add_row("policy:", plain("\n".join(map(_asked, criteria))))
     if production:
-        lines.append("\nproduction: ")
-        lines.append("; ".join(f"{_asked(criterion)}, {_outlook(criterion)}" for criterion in production))
+        told = (f"{_asked(criterion)}, {_outlook(criterion)}" for criterion in production)
+        lines.add_row("production:", plain("\n".join(told)))
     return lines
 
 
@@ -153,7 +156,7 @@ def _cells(finding: Finding, *, wide: bool) -> Iterator[str | Text]:
     yield str(finding.harm)
     yield str(finding.benefit)
     yield "-" if finding.estimate is None else f"{100 * finding.estimate:+.2f}"
-    yield f"{100 * finding.interval.lower:+.1f} .. {100 * finding.interval.upper:+.1f}"
+    yield _interval(100 * finding.interval.lower, 100 * finding.interval.upper, wide=wide)
     yield f"{100 * finding.margin:.3g} pp"
     decision = Text(finding.decision.value, style=DECISION_STYLE[finding.decision])
     if finding.warn:
@@ -161,6 +164,12 @@ def _cells(finding: Finding, *, wide: bool) -> Iterator[str | Text]:
     yield decision
     if wide:
         yield plain(_why(finding))
+
+
+def _interval(lower: float, upper: float, *, wide: bool) -> str:
+    """Both ends in percentage points; -100 and 100, which mean no evidence, without decimals."""
+    low, high = (f"{end:+.0f}" if abs(end) >= 100 else f"{end:+.1f}" for end in (lower, upper))
+    return f"{low} .. {high}" if wide else f"{low}..{high}"
 
 
 def _why(finding: Finding) -> str:

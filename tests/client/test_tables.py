@@ -86,12 +86,30 @@ def test_every_number_of_a_finding_is_in_its_row() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 119])
-def test_a_narrow_terminal_cuts_no_number_and_lists_reasons_below(width: int) -> None:
-    text = printed(VerdictTable(VERDICT), width=width)
-    assert "…" not in text
-    assert "\nstructured_output: harm shown" in text.replace(
-        "structured_output: structured_output", "structured_output"
+def test_a_narrow_terminal_cuts_nothing_and_lists_reasons_below(width: int) -> None:
+    widest = replace(
+        FINDING,
+        criterion="long_context_recall",
+        decision=Decision.UNDECIDED,
+        reason="not yet shown",
+        estimate=-0.9167,
+        interval=replace(FINDING.interval, lower=-0.9876, upper=-0.5432),
+        margin=0.125,
     )
+    nothing = replace(widest, n=0, estimate=None, interval=replace(FINDING.interval, lower=-1.0, upper=1.0))
+    text = printed(VerdictTable(replace(VERDICT, findings=(widest, nothing))), width=width)
+    assert "…" not in text
+    assert "undecided !" in text
+    assert "-98.8..-54.3" in text
+    assert "-100..+100" in text
+    assert "\nlong_context_recall: not yet shown" in text
+
+
+def test_a_narrow_terminal_says_no_reason_twice() -> None:
+    said = "structured_output: harm shown: e-value 900 >= 120"
+    findings = (replace(FINDING, reason="harm shown: e-value 900 >= 120"),)
+    reading = replace(READING, verdict=replace(VERDICT, reasons=(said,), findings=findings))
+    assert printed(verdict_view(reading), width=80).count(said) == 1
 
 
 def test_without_pairs_there_is_a_dash_and_no_number() -> None:
@@ -213,6 +231,22 @@ def test_lists_are_printed_from_the_api_s_json() -> None:
     assert "one is missing" in ledger
 
 
+def test_an_approval_against_the_verdict_is_seen_in_the_list() -> None:
+    entry = {
+        "seq": 1,
+        "at": "2026-11-29T16:16:51Z",
+        "actor": "operator",
+        "action": "approve",
+        "tier": "w4a16",
+        "detail": {"override": True, "reason": "we ship today"},
+        "digest": "d" * 64,
+    }
+    log = {"entries": [entry], "chain": "intact", "broken_at": None, "next_after": None}
+    text = printed(decisions_view(log), width=80)
+    assert "2026-11-29T16:16:51Z" in text
+    assert "override: we" in text
+
+
 def test_lists_cut_nothing_off_in_a_narrow_terminal() -> None:
     pair = {
         "model": "organisation/model",
@@ -228,3 +262,7 @@ def test_lists_cut_nothing_off_in_a_narrow_terminal() -> None:
     account = {"counters": {}, "pairs": [pair], "balanced": True, "problems": []}
     narrow = printed(ledger_view(account), width=60)
     assert "…" not in narrow
+    at_80 = printed(ledger_view(account), width=80)
+    # The place may take two lines, a criterion's name and its numbers stand in one.
+    row = next(line for line in at_80.splitlines() if "long_context_recall" in line)
+    assert row.split() == ["long_context_recall", "123456", "123456", "0", "0", "0"]
