@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 
 from rich.console import Console, Group, RenderableType
@@ -97,14 +101,13 @@ def print_verdicts(console: Console, walked: Walked) -> None:
         console.print(Rule(style="dim"))
         console.print(verdict_view(reading))
     console.print(Rule(style="dim"))
-    console.print(production_note(walked.last.verdicts), soft_wrap=True)
+    console.print(production_note(walked.last.verdicts), highlight=False, markup=False)
     counters = walked.ledger["counters"]
     console.print(
         f"ledger: {counters['seen']} seen, {counters['sampled']} sampled, {counters['processed']} judged, "
         f"{'balanced' if walked.ledger['balanced'] else 'NOT balanced'}; "
         f"traffic ended after {walked.last.seconds:.0f} s because {walked.last.ending}",
         highlight=False,
-        soft_wrap=True,
     )
 
 
@@ -132,8 +135,18 @@ def print_addresses(console: Console, running: Running) -> None:
         f"  API docs   {running.api_url}/docs\n"
         f"  dashboard  {running.api_url}/\n"
         f"  token      {running.token_file}\n"
-        f"Try: tiergate ladder {CLIENT_MODEL} --url {running.api_url} --token-file {running.token_file}",
+        f"Try: {own_command()} ladder {CLIENT_MODEL}"
+        f" --url {running.api_url} --token-file {running.token_file}",
         highlight=False,
         markup=False,
         soft_wrap=True,
     )
+
+
+def own_command() -> str:
+    """What to type for this installation's `tiergate`: `make demo` puts it where no shell looks."""
+    installed = Path(sys.executable).with_name("tiergate")
+    found = shutil.which("tiergate")
+    if not installed.exists() or (found is not None and Path(found).resolve() == installed.resolve()):
+        return "tiergate"
+    return os.path.relpath(installed) if installed.is_relative_to(Path.cwd()) else str(installed)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import shutil
 
 from rich.console import Console
 
 from service.client.readings import read_verdict
 from service.demo.plan import QUICK
-from service.demo.screen import print_verdicts, production_note, progress
+from service.demo.screen import own_command, print_verdicts, production_note, progress
 from service.demo.walk import Position, Walked
 from tests.demo.scripted import Scripted
 
@@ -59,3 +60,7 @@ def test_the_note_computes_what_both_policies_need() -> None:
     note = production_note(VERDICTS)
     assert "20 percentage points here, so that 22 pairs" in note
     assert "1 in production, which takes 538" in note
+
+
+def test_the_command_to_try_can_be_typed_as_it_stands() -> None:
+    assert shutil.which(own_command()) is not None
