@@ -59,6 +59,11 @@ def _problem(details: ErrorDetails, document: Document) -> Problem:
     if kind == "model_type":
         keys = ", ".join(valid_keys(known))
         return Problem(place=known, line=line, message=f"expected a mapping with the keys {keys}")
+    if kind == "dict_type":
+        given = "nothing" if details["input"] is None else repr(details["input"])
+        return Problem(
+            place=known, line=line, message=f"expected a mapping of names to what they stand for, got {given}"
+        )
     return Problem(place=known, line=line, message=_worded(details))
 
 

@@ -33,9 +33,9 @@ def _base_url(written: str) -> str:
     if parts.username is not None or parts.password is not None:
         raise ValueError("credentials do not belong in a URL; use api_key_file")
     if parts.path not in ("", "/") or parts.query or parts.fragment:
+        rest = written.partition("://")[2].removeprefix(parts.netloc)
         raise ValueError(
-            f"leave out {written.partition(parts.netloc)[2]!r}: a backend's URL ends with the port,"
-            " and the client's own path is appended"
+            f"leave out {rest!r}: a backend's URL ends with the port, and the client's own path is appended"
         )
     return f"{parts.scheme}://{parts.netloc}"
 

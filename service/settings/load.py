@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,7 +52,8 @@ def _read(path: Path) -> Document:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        message = f"there is no such file; `tiergate init {path.name}` writes one to start from"
+        named = path.name if path.parent == Path.cwd() else str(path)
+        message = f"there is no such file; `tiergate init {shlex.quote(named)}` writes one to start from"
         raise SettingsError(path, [Problem(message=message)]) from None
     except UnicodeDecodeError as error:
         raise SettingsError(path, [Problem(message=f"this is not UTF-8 text: {error.reason}")]) from None

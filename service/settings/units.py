@@ -68,7 +68,8 @@ def share(written: object) -> float:
             raise ValueError(_unit_error(written, "share", {"%": 1}))
         number = number / 100 if unit == "%" else number
     if not 0 <= number <= 1:
-        hint = f"; write {number:g}% if that is meant" if 1 < number <= 100 else ""
+        bare = _is_number(written) or "%" not in str(written)
+        hint = f"; write {number:g}% if that is meant" if bare and 1 < number <= 100 else ""
         raise ValueError(f"a share lies between 0% and 100%, got {written}{hint}")
     return number
 
@@ -80,7 +81,10 @@ def points(written: object) -> float:
     try:
         return share(written)
     except ValueError as error:
-        raise ValueError(str(error).replace("a share", "percentage points (1pp or 0.01)", 1)) from None
+        message = str(error).replace("% if that", "pp if that")
+        raise ValueError(
+            message.replace("a share", "a number of percentage points (1pp or 0.01)", 1)
+        ) from None
 
 
 def count(written: object) -> int:

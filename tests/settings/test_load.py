@@ -172,7 +172,7 @@ def test_the_file_is_named_by_argument_then_environment_then_custom(
 
 
 def test_a_missing_file_says_how_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"`tiergate init missing\.yaml` writes one"):
+    with pytest.raises(SettingsError, match=rf"`tiergate init {tmp_path}/missing\.yaml` writes one"):
         load(tmp_path / "missing.yaml", {})
 
 
@@ -221,7 +221,10 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(problems: Proble
     ("change", "message"),
     [
         ({"models": {}}, "models (line 1): needs at least one entry"),
-        ({"models": None}, "models (line 1): "),
+        (
+            {"models": None},
+            "models (line 1): expected a mapping of names to what they stand for, got nothing",
+        ),
         ({"models": {"a b": {"ladder": [{"tier": "x", "backends": ["http://h:1"]}]}}}, "without spaces"),
         ({"models": {"a/../b": {"ladder": [{"tier": "x", "backends": ["http://h:1"]}]}}}, "are no names"),
         ({"models": {"m": {"ladder": [{"tier": "..", "backends": ["http://h:1"]}]}}}, "are no names"),
@@ -256,6 +259,7 @@ def test_values_that_cannot_be_meant_are_refused(
         ({"tier": "bf16", "backends": ["gpu-a:8000"]}, "expected http://HOST:PORT"),
         ({"tier": "bf16", "backends": ["http://u:p@gpu-a:8000"]}, "credentials do not belong in a URL"),
         ({"tier": "bf16", "backends": ["http://gpu-a:port"]}, "expected http://HOST:PORT"),
+        ({"tier": "bf16", "backends": ["http://h:1/v1"]}, "leave out '/v1':"),
         ({"tier": "bf16", "backends": ["http://a:1", "http://a:1"]}, "stands in this list twice"),
         ({"tier": "bf16", "backends": [{"url": "http://a:1", "api_key": "x"}]}, "api_key_file"),
         (

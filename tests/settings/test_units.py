@@ -54,6 +54,18 @@ def test_a_share_written_as_a_bare_number_of_percent_says_how_to_write_it() -> N
         units.share(5)
 
 
+def test_percentage_points_written_as_a_bare_number_say_how_to_write_them() -> None:
+    with pytest.raises(ValueError, match="write 3pp "):
+        units.points(3)
+
+
+@pytest.mark.parametrize("written", ["500%", 500, "101%"])
+def test_no_share_above_all_is_suggested(written: object) -> None:
+    with pytest.raises(ValueError, match="between 0% and 100%") as refused:
+        units.share(written)
+    assert "write" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("written", "points"), [("1pp", 0.01), ("0.5 pp", 0.005), ("1%", 0.01), (0.01, 0.01)]
 )
