@@ -24,9 +24,16 @@ class _Call:
     """Arguments that came as an object or array: they stand for themselves, unless text follows."""
 
     @property
+    def has_arguments(self) -> bool:
+        return bool(self.fragments) or self.whole is not None
+
+    @property
     def arguments(self) -> str:
-        written = "".join(self.fragments)
-        return shapes.write_json(self.whole) if not written and self.whole is not None else written
+        # Joined once and kept so: a call may come in 100,000 fragments and be looked at after each.
+        self.fragments = ["".join(self.fragments)] if self.fragments else []
+        if not self.fragments and self.whole is not None:
+            return shapes.write_json(self.whole)
+        return self.fragments[0] if self.fragments else ""
 
 
 class ToolCallCollector:
@@ -61,8 +68,8 @@ class ToolCallCollector:
             call.name += name
         if isinstance(arguments, dict | list):
             call.whole = arguments
-        else:
-            call.fragments.append(shapes.text(arguments, "arguments of a tool call"))
+        elif written := shapes.text(arguments, "arguments of a tool call"):
+            call.fragments.append(written)
 
     def calls(self) -> tuple[ToolCall, ...]:
         """What was called. Calls that share an index keep the order in which they began."""
@@ -75,7 +82,7 @@ class ToolCallCollector:
         if id and id in self._by_id:
             known = self._by_id[id]
             # one id for two calls: a new index brings a name although the first call has its arguments
-            begins = bool(name) and index is not None and held is None and bool(known.arguments)
+            begins = bool(name) and index is not None and held is None and known.has_arguments
             return None if begins else known
         if held is not None:
             return None if _begins_beside(held, id, name, arguments) else held
@@ -86,7 +93,7 @@ class ToolCallCollector:
             return last  # the index is missing, or changed between fragments
         # Neither id nor a known index: a name split over fragments goes on only while an identified call has
         # no arguments yet.
-        splits = index is None and bool(last.id) and not last.arguments
+        splits = index is None and bool(last.id) and not last.has_arguments
         return last if splits else None
 
 
@@ -96,12 +103,14 @@ def _begins_beside(held: _Call, id: str, name: str, arguments: Json) -> bool:
         return False  # an id that is new in each fragment of one call
     if id and held.id:
         return True
-    if not held.arguments or not held.name:
+    if not held.has_arguments or not held.name:
         return False
-    return name != held.name or (_is_whole(held.arguments) and _opens(arguments))
+    return name != held.name or (_opens(arguments) and _is_whole(held.arguments))
 
 
 def _is_whole(written: str) -> bool:
+    if not written.rstrip().endswith(("}", "]")):
+        return False  # a look at the end, before all of it is read: fragments are many
     try:
         shapes.read_json(written)
     except shapes.WrongShape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -180,3 +181,13 @@ def test_calls_of_a_whole_message_are_never_merged() -> None:
 def test_a_fragment_of_another_shape_is_refused(broken: Any) -> None:
     with pytest.raises(WrongShape):
         ToolCallCollector().add(broken, whole=False)
+
+
+@pytest.mark.parametrize("arguments", ["1", "{", "{}"])
+def test_a_call_in_very_many_fragments_takes_time_in_their_number_and_not_its_square(arguments: str) -> None:
+    began = time.monotonic()
+    collector = ToolCallCollector()
+    for _ in range(60_000):
+        collector.add(fragment(arguments, index=0, name="f"), whole=False)
+    assert sum(len(call.arguments) for call in collector.calls()) == 60_000 * len(arguments)
+    assert time.monotonic() - began < 15
