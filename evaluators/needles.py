@@ -133,33 +133,44 @@ def _unique(found: list[_Found], prompt: str, seed: int | str) -> list[_Found]:
     if len(fit) > MAX_CANDIDATES:
         fit = _spread(fit, len(prompt), seed, MAX_CANDIDATES)
     compared = normal(prompt)
+    all_keys = "\n".join(("", *keys, ""))
     unique: list[_Found] = []
     for one in fit:
         key, value = normal(one.key), normal(one.value)
-        ambiguous = any(other != one.key.casefold() and _holds(other, one.key.casefold()) for other in keys)
-        if ambiguous or value in key or _times_said(key, compared) > 1:
+        if _part_of_another(one.key.casefold(), all_keys) or value in key or _said_again(key, compared):
             continue
         if occurrences(value, compared) == 1:
             unique.append(one)
     return unique
 
 
+_WORD = re.compile(r"[a-z0-9]")
 _SAYS = re.compile(r"[ \t*_\"'`]*(?: is | was | equals |:|=|\||[是为])")
 
 
-def _times_said(key: str, compared: str) -> int:
-    """How often something is said of a key, whatever it is: `Total: ten` beside `Total: 4000` counts."""
+def _said_again(key: str, compared: str) -> bool:
+    """Whether something is said of a key twice, whatever it is: `Total: ten` beside `Total: 4000` counts."""
     count = 0
     at = compared.find(key)
-    while at >= 0:
+    while at >= 0 and count < 2:
         count += _SAYS.match(compared, at + len(key)) is not None
         at = compared.find(key, at + 1)
-    return count
+    return count > 1
 
 
-def _holds(phrase: str, part: str) -> bool:
-    """Whether a longer key says all of a shorter one, so that the shorter could mean either."""
-    return re.search(rf"(?<![a-z0-9]){re.escape(part)}(?![a-z0-9])", phrase) is not None
+def _part_of_another(key: str, all_keys: str) -> bool:
+    """Whether a longer key says all of a shorter one, so that the shorter could mean either.
+
+    `all_keys` has each on a line of its own: one search of it for a key, where a search of every key would
+    take time in the square of their number.
+    """
+    at = all_keys.find(key)
+    while at >= 0:
+        before, behind = all_keys[at - 1], all_keys[at + len(key)]
+        if before + behind != "\n\n" and not _WORD.match(before) and not _WORD.match(behind):
+            return True
+        at = all_keys.find(key, at + 1)
+    return False
 
 
 def _spread(found: list[_Found], length: int, seed: int | str, limit: int) -> list[_Found]:

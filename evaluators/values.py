@@ -31,10 +31,12 @@ _DAY = r"(\d{1,2})(?:st|nd|rd|th)?"
 
 _CHINESE_DATE = re.compile(r"(\d{4}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
 _ISO_DATE = re.compile(r"(?<![\d/.-])(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?![\d/-])(?!\.\d)")
-_MONTH_FIRST = re.compile(rf"\b({_MONTH})\.? {_DAY},? (\d{{4}})\b")
-_DAY_FIRST = re.compile(rf"\b{_DAY} (?:of )?({_MONTH})\.?,? (\d{{4}})\b")
-_THOUSANDS = re.compile(r"(?<![\d,.])(\d{1,3}(?:,\d{3})+)(?![\d,]*\d)")
-_TRAILING_ZEROS = re.compile(r"(?<![\d.])(\d+)\.(\d*?)0+(?![\d.]*\d)")
+# Not `\b`: Chinese text touches what it speaks of, and its characters are letters too.
+_MONTH_FIRST = re.compile(rf"(?<![a-z0-9_])({_MONTH})\.? {_DAY},? (\d{{4}})(?![a-z0-9_])")
+_DAY_FIRST = re.compile(rf"(?<![a-z0-9_]){_DAY} (?:of )?({_MONTH})\.?,? (\d{{4}})(?![a-z0-9_])")
+# Possessive: no shorter run of groups or digits could match either, and trying them all takes their square.
+_THOUSANDS = re.compile(r"(?<![\d,.])(\d{1,3}(?:,\d{3})++)(?!,*\d)")
+_DECIMAL = re.compile(r"(?<![\d.])(\d++)\.(\d++)(?!\.+\d)")
 
 
 def normal(text: str) -> str:
@@ -50,7 +52,12 @@ def normal(text: str) -> str:
     text = _DAY_FIRST.sub(lambda m: _iso(m[3], str(_MONTHS[m[2]]), m[1]), text)
     text = _ISO_DATE.sub(lambda m: _iso(m[1], m[2], m[3]), text)
     text = _THOUSANDS.sub(lambda m: m[1].replace(",", ""), text)
-    return _TRAILING_ZEROS.sub(lambda m: f"{m[1]}.{m[2]}" if m[2] else m[1], text)
+    return _DECIMAL.sub(_without_trailing_zeros, text)
+
+
+def _without_trailing_zeros(decimal: re.Match[str]) -> str:
+    fraction = decimal[2].rstrip("0")
+    return f"{decimal[1]}.{fraction}" if fraction else decimal[1]
 
 
 def _iso(year: str, month: str, day: str) -> str:

@@ -216,6 +216,16 @@ def test_an_exact_reader_answers_all_and_a_reader_of_another_context_none() -> N
     assert total == 40
 
 
+def test_a_context_of_many_thousand_facts_is_mined_in_seconds() -> None:
+    context = "\n".join(
+        f"Field {chr(97 + n % 8)}{n} code: V-{n * 7919 % 10**7 + 10**8}" for n in range(20_000)
+    )
+    began = time.monotonic()
+    found = mine(asked(context), seed=1, limit=8, min_chars=0)
+    assert time.monotonic() - began < 8
+    assert len(found) == 8
+
+
 @settings(deadline=None)
 @given(st.lists(st.text(max_size=80), max_size=4), st.integers(0, 5))
 def test_any_text_is_mined_without_error_and_every_needle_is_unique(texts: list[str], seed: int) -> None:

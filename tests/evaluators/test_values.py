@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -25,6 +27,8 @@ from evaluators.values import normal, occurrences
         ("2024-03-05", "2024/3/5"),
         ("2024-03-05", "2024年3月5日"),
         ("2024-03-05", "２０２４年３月５号"),
+        ("截止日期是2024-03-05。", "截止日期是March 5, 2024。"),
+        ("截止日期是2024-03-05号", "截止日期是5 March 2024号"),
     ],
 )
 def test_two_ways_to_write_one_value_are_one(one: str, other: str) -> None:
@@ -76,6 +80,15 @@ def test_a_value_counts_only_as_a_token_of_its_own(value: str, text: str, count:
 @given(st.integers(0, 10**9), st.integers(0, 10**9))
 def test_a_number_is_found_beside_another_only_if_they_are_equal(one: int, other: int) -> None:
     assert occurrences(normal(f"{one:,}"), normal(f"it is {other}.")) == (one == other)
+
+
+@pytest.mark.parametrize(
+    "run", ["1." + "0" * 500_000 + "1.5", "1" + ",111" * 200_000 + ",1", "0" * 500_000, "1.0" * 200_000]
+)
+def test_runs_of_digits_take_time_in_their_length_and_not_its_square(run: str) -> None:
+    began = time.monotonic()
+    normal(run)
+    assert time.monotonic() - began < 5
 
 
 @given(st.text(max_size=60))
