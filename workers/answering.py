@@ -17,7 +17,7 @@ from service.fleet import Backend, Tier
 from service.wire import replay_body
 from workers import metrics
 from workers.backends import Shadow
-from workers.plan import Ask, Plan, Slot, deserves_second_chance
+from workers.plan import Ask, Plan, Slot, deserves_second_chance, spent_by
 
 log = logging.getLogger("tiergate.worker")
 
@@ -144,7 +144,5 @@ async def _made(shadow: Callable[[], Shadow]) -> Shadow:
 def _tokens(ask: Ask, outcome: Outcome) -> int:
     """What the engine says it spent; the estimate where it says nothing, none where it was never reached."""
     if isinstance(outcome, Answer):
-        if outcome.prompt_tokens is None or outcome.completion_tokens is None:
-            return ask.tokens
-        return outcome.prompt_tokens + outcome.completion_tokens
+        return spent_by(outcome, estimate=ask.tokens)
     return 0 if outcome.of_infrastructure else ask.tokens

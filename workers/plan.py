@@ -18,6 +18,8 @@ from service.store.units import Arm
 _CHARACTERS_PER_TOKEN = 4
 _ANSWER_TOKENS = 256
 """Of an answer that nobody limits and of which nothing is known."""
+MOST_TOKENS = 10_000_000
+"""Of one prompt or answer, beyond any context window: what a client or an engine claims above is not so."""
 
 
 class Slot(NamedTuple):
@@ -160,12 +162,29 @@ def deserves_second_chance(outcome: Outcome) -> bool:
 def _tokens(question: Request, live: Outcome, *, probe: bool) -> int:
     """From the live usage where there is some, else by length; what was really spent corrects it later."""
     prompt = sum(len(message.text) for message in question.messages) // _CHARACTERS_PER_TOKEN
-    answer = question.max_tokens or _ANSWER_TOKENS
+    answer = _plausible(question.max_tokens) or _ANSWER_TOKENS
     if isinstance(live, Answer):
-        prompt = live.prompt_tokens or prompt
+        prompt = _plausible(live.prompt_tokens) or prompt
         if not probe:
-            answer = live.completion_tokens or answer
+            # A stream tells its usage only when asked to, and a limit is often far above what is written.
+            answer = _plausible(live.completion_tokens) or _written(live) or answer
     return prompt + answer
+
+
+def spent_by(answer: Answer, *, estimate: int) -> int:
+    """What the engine says it spent, the estimate where it says nothing that can be."""
+    prompt, completion = _plausible(answer.prompt_tokens), _plausible(answer.completion_tokens)
+    return estimate if prompt is None or completion is None else prompt + completion
+
+
+def _plausible(claimed: int | None) -> int | None:
+    return claimed if claimed is not None and 0 <= claimed <= MOST_TOKENS else None
+
+
+def _written(answer: Answer) -> int:
+    """Tokens of an answer by its length."""
+    calls = sum(len(call.arguments) for call in answer.tool_calls)
+    return (len(answer.text) + len(answer.reasoning) + calls) // _CHARACTERS_PER_TOKEN
 
 
 def _rejected(outcome: Outcome | None) -> bool:

@@ -11,14 +11,16 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from redis import RedisError
 
 from evaluators.exchange import Outcome
 from evaluators.score import TimeLimit
 from service.fleet import Ladder, Route
 from service.store.capture import Capture, Keyring, SealBroken, unseal
 from service.store.captures import Captures
-from service.store.database import Database
+from service.store.database import Database, StoreUnusable
 from service.store.leases import expire, heartbeat, lease, lose, release, settled
 from service.store.pairs import claim, conversation_of, record
 from service.store.spending import Budget
@@ -51,6 +53,7 @@ class Terms:
     on_serving: bool = False
     """Whether tiers without shadow backends may be replayed on those that serve clients."""
     lease_seconds: float = 120.0
+    seconds_per_capture: float = SECONDS_PER_CAPTURE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +115,7 @@ class _Batch:
     """Series of `metrics`."""
 
     def work(self, held: Sequence[str]) -> None:
-        placed = [self._place(opened) for opened in self._open(held)]
+        placed = self._place_all(self._open(held))
         answers = self.bench.answering.run(
             [self._inquiry(each.opened) for each in placed if not each.over_budget],
             every=self.bench.terms.lease_seconds / 3,
@@ -146,8 +149,7 @@ class _Batch:
             if capture.model not in routes:
                 routes[capture.model] = route_of(self.bench.db, ladder)
             try:
-                with Alarm(SECONDS_PER_CAPTURE):
-                    opened.append(self._read(capture, ladder, routes[capture.model]))
+                opened.append(self._read(capture, ladder, routes[capture.model]))
             except (NotARequest, TimeLimit) as error:
                 log.info("capture %s cannot be put to another backend: %s", capture.id, error)
                 self._settle(capture.id, (), "not_replayable")
@@ -169,7 +171,26 @@ class _Batch:
     def _read(self, capture: Capture, ladder: Ladder, route: Route) -> Opened:
         terms = self.bench.terms
         backends = {tier.name: targets(tier, route, on_serving=terms.on_serving) for tier in ladder.tiers}
-        return open_capture(capture, ladder, backends, terms.probing(capture.model))
+        probing = terms.probing(capture.model)
+        try:
+            with Alarm(terms.seconds_per_capture):
+                return open_capture(capture, ladder, backends, probing)
+        except TimeLimit:
+            # Mostly its text is too much to mine; without probes it counts for the other evaluators.
+            with Alarm(terms.seconds_per_capture):
+                return open_capture(capture, ladder, backends, replace(probing, per_capture=0))
+
+    def _place_all(self, opened: Sequence[Opened]) -> list[Placed]:
+        placed: list[Placed] = []
+        for each in opened:
+            try:
+                placed.append(self._place(each))
+            except (StoreUnusable, RedisError):
+                raise  # nobody's fault here: the whole batch waits
+            except Exception:
+                log.exception("capture %s could not be placed", each.capture.id)
+                self._leave(each.capture.id)
+        return placed
 
     def _place(self, opened: Opened) -> Placed:
         """Find its conversation and claim it before any replay: no answer has a say in what counts."""
@@ -209,11 +230,14 @@ class _Batch:
         capture = placed.opened.capture
         try:
             units = units_of(placed, outcomes, self.bench.terms.scoring, at=time.time())
+            first = self._settle(capture.id, units, "processed")
+        except (StoreUnusable, RedisError):
+            raise
         except Exception:
-            log.exception("capture %s could not be judged", capture.id)
+            log.exception("capture %s could not be judged and recorded", capture.id)
             self._leave(capture.id)
             return
-        if not self._settle(capture.id, units, "processed"):
+        if not first:
             return
         for unit in units:
             for row in unit.rows:

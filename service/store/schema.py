@@ -30,8 +30,12 @@ _BYTEWISE = String().with_variant(String(collation="C"), "postgresql")
 
 
 def key_of(*parts: str) -> str:
-    """128 bits of sha256 over the parts, each with its length: `ab, c` and `a, bc` differ."""
-    joined = b"".join(len(encoded := part.encode()).to_bytes(4, "big") + encoded for part in parts)
+    """128 bits of sha256 over the parts, each with its length: `ab, c` and `a, bc` differ.
+
+    Any text has a key: clients name conversations, and half a surrogate pair is a name as well.
+    """
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    joined = b"".join(len(each).to_bytes(4, "big") + each for each in encoded)
     return sha256(joined).hexdigest()[:32]
 
 

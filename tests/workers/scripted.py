@@ -38,6 +38,8 @@ class Reply:
     """Seconds before the head."""
     hang_up: bool = False
     """Close without a word."""
+    completion_tokens: int = 5
+    """What it claims to have written."""
     cut_off: bool = False
     """Promise the whole body, send half of it, close."""
 
@@ -45,7 +47,7 @@ class Reply:
 Script = Callable[[Asked], Reply]
 
 
-def completion(text: str) -> bytes:
+def completion(text: str, *, completion_tokens: int = 5) -> bytes:
     """The body of an unstreamed chat completion."""
     return json.dumps(
         {
@@ -60,7 +62,11 @@ def completion(text: str) -> bytes:
                     "finish_reason": "stop",
                 }
             ],
-            "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+            "usage": {
+                "prompt_tokens": 10,
+                "completion_tokens": completion_tokens,
+                "total_tokens": 10 + completion_tokens,
+            },
         }
     ).encode()
 
@@ -135,7 +141,11 @@ class ScriptedBackend:
             await asyncio.sleep(reply.wait)
         if reply.hang_up:
             return False
-        body = completion(reply.text) if reply.status == 200 else b'{"error": {"message": "no"}}'
+        body = (
+            completion(reply.text, completion_tokens=reply.completion_tokens)
+            if reply.status == 200
+            else b'{"error": {"message": "no"}}'
+        )
         head = f"HTTP/1.1 {reply.status} X\r\ncontent-type: application/json\r\n"
         writer.write(head.encode() + f"content-length: {len(body)}\r\n\r\n".encode())
         writer.write(body[: len(body) // 2] if reply.cut_off else body)

@@ -5,7 +5,7 @@ import pytest
 from evaluators.exchange import Answer, Endpoint, Fault, FaultKind, Message, Outcome, Request
 from service.fleet import Backend, Ladder, Route, Tier
 from service.store.units import Arm
-from workers.plan import Plan, Slot, deserves_second_chance, draw_up, targets
+from workers.plan import Plan, Slot, deserves_second_chance, draw_up, spent_by, targets
 
 ANSWER = Answer(text="Fine.", prompt_tokens=100, completion_tokens=20)
 HERE = (Backend(url="http://here"),)
@@ -136,8 +136,21 @@ def test_tokens_are_estimated_from_the_live_usage() -> None:
 
 def test_tokens_are_estimated_by_length_where_there_is_no_usage() -> None:
     long = request("x" * 4000, max_tokens=50)
-    assert plan("w8a8", live=Answer(text="Fine."), asked=long).tokens == 1000 + 50
-    assert plan("w8a8", live=Answer(text="Fine."), asked=request("x" * 4000)).tokens == 1000 + 256
+    unanswered = Fault(kind=FaultKind.CENSORED)
+    assert plan("w8a8", live=Answer(text="Fine." * 80), asked=long).tokens == 1000 + 100
+    assert plan("w8a8", "bf16", live=unanswered, asked=long).tokens == 3 * (1000 + 50)
+    assert plan("w8a8", "bf16", live=unanswered, asked=request("x" * 4000)).tokens == 3 * (1000 + 256)
+
+
+@pytest.mark.parametrize("claimed", [10**400, -1, -(10**9)])
+def test_tokens_that_no_context_window_holds_are_not_believed(claimed: int) -> None:
+    unanswered = Fault(kind=FaultKind.CENSORED)
+    assert plan("w8a8", "bf16", live=unanswered, asked=request("x" * 4000, max_tokens=claimed)).tokens == (
+        3 * (1000 + 256)
+    )
+    live = Answer(text="Fine." * 80, prompt_tokens=claimed, completion_tokens=claimed)
+    assert plan("w8a8", live=live, asked=request("x" * 4000)).tokens == 1000 + 100
+    assert spent_by(live, estimate=7) == 7
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 import redis
 
-from service.store.capture import Keyring
+from service.store.capture import Ending, Keyring
 from service.store.database import Database
 from service.store.leases import lease
 from service.store.ledger import account
@@ -33,6 +33,7 @@ from tests.workers.walk import (
     tier,
 )
 from workers.backends import Limits
+from workers.probes import Probing
 from workers.replay import replay_batch
 
 Backends = Callable[[Script], ScriptedBackend]
@@ -233,6 +234,58 @@ def test_one_capture_that_we_trip_over_does_not_take_the_others_along(
     replay_batch(bench, ship(valkey.url, captures), delivery="1")
     assert tally(bench, "w4a16", "structured_output").n == 2
     assert bench.captures.waiting() == 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        question("x", metadata={"conversation_id": "half a pair: \ud83d"}),
+        question("x", metadata={"conversation_id": "a \0 in it"}),
+        question("x \ud83d \0", structured=True),
+        question("x", max_tokens=10**3000),
+        question("x", max_tokens=-1),
+    ],
+)
+def test_a_strange_request_is_recorded_like_any_other(
+    body: dict[str, object], valkey: ValkeyServer, database: Database, backend: Backends
+) -> None:
+    server = backend(always(GOOD))
+    maker = BenchMaker(redis_url=valkey.url, db=database)
+    bench = maker(tier("bf16", None, shadow=server.url), tier("w4a16", server.url), tokens_per_day=24_000_000)
+    captures = [exchange(body, ending=Ending.CENSORED, status=None), *orders(2)]
+    replay_batch(bench, ship(valkey.url, captures), delivery="1")
+    maker.close()
+    assert account(bench.db).processed == 3
+    assert tally(bench, "w4a16", "refusal").n == 3
+    assert bench.budget.take(1, now=time.time())
+
+
+def test_what_an_engine_claims_to_have_spent_cannot_ruin_the_budget(
+    valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends
+) -> None:
+    claims = iter([10**300, -(10**9), 10**18])
+    server = backend(lambda asked: Reply(text=GOOD, completion_tokens=next(claims)))
+    bench = bench_of(tier("bf16", "http://127.0.0.1:9"), tier("w4a16", server.url), tokens_per_day=24_000)
+    replay_batch(bench, ship(valkey.url, orders(3)), delivery="1")
+    assert tally(bench, "w4a16", "structured_output").n == 3
+    level = float(bench.captures.redis.hget("tiergate:shadow:tokens", "level"))
+    assert 0 < level <= 1000
+
+
+def test_a_context_that_takes_too_long_to_mine_counts_all_the_same_without_probes(
+    valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends
+) -> None:
+    server = backend(always(GOOD))
+    bench = bench_of(
+        tier("bf16", None, shadow=server.url),
+        tier("w4a16", server.url),
+        probing=Probing(per_capture=2, min_context_chars=1),
+    )
+    bench = replace(bench, terms=replace(bench.terms, seconds_per_capture=0.4))
+    endless = question("编号为12345，" * 150_000, structured=True)
+    replay_batch(bench, ship(valkey.url, [exchange(endless, GOOD)]), delivery="1")
+    assert tally(bench, "w4a16", "structured_output").n == 1
+    assert tally(bench, "w4a16", "long_context_recall") is None
 
 
 def test_what_a_batch_did_is_counted_for_prometheus(
