@@ -8,7 +8,7 @@ from pathlib import Path
 from service.proxy.config import ClientLimits, Mirroring, ProxyConfig, Timeouts
 from service.settings import places
 from service.settings.forms import database_url_of, redis_url_of
-from service.settings.ladders import build_ladder, build_probe
+from service.settings.ladders import build_ladder, build_probe, refuse_own_address
 from service.settings.nearest import nearest
 from service.settings.policies import build_policy
 from service.settings.problems import Findings
@@ -46,6 +46,7 @@ def build(
     bound = [str(each) for each in (proxy_listen, admin_listen, api_listen) if each.port]
     if len(set(bound)) < len(bound):
         findings.add(("proxy",), "proxy.listen, proxy.admin and api.listen must be three different addresses")
+    refuse_own_address(shape.models, proxy_listen, findings)
     if shape.proxy.default_model is not None and shape.proxy.default_model not in shape.models:
         known = nearest(shape.proxy.default_model, shape.models)
         findings.add(("proxy", "default_model"), f"no model has this name; did you mean `{known}`?")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from service.fleet import Backend, Ladder, Tier
 from service.settings.fleet_shape import BackendShape, ModelShape, ProbeShape, TierShape
 from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret
+from service.settings.units import Listen
 from service.settings.values import ProbePlan
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+EVERYWHERE = ("0.0.0.0", "::")
 
 
 def build_ladder(
@@ -27,6 +32,20 @@ def build_ladder(
         rungs[tier.tier] = rung
         tiers.append(_tier(name, tier, place, beside, environ, findings))
     return Ladder(model=name, tiers=tuple(tiers)) if tiers else None
+
+
+def refuse_own_address(models: Mapping[str, ModelShape], proxy: Listen, findings: Findings) -> None:
+    """A proxy that is its own backend multiplies one request until no socket is left."""
+    hosts = LOOPBACK if proxy.host in (*LOOPBACK, *EVERYWHERE) else (proxy.host,)
+    for name, model in models.items():
+        for rung, tier in enumerate(model.ladder):
+            for pool, backends in (("backends", tier.backends), ("shadow", tier.shadow)):
+                for index, backend in enumerate(backends):
+                    parts = urlsplit(backend.url)
+                    port = parts.port or (443 if parts.scheme == "https" else 80)
+                    if port == proxy.port and parts.hostname in hosts:
+                        place = ("models", name, "ladder", rung, pool, index)
+                        findings.add(place, f"{backend.url} is the proxy itself (proxy.listen {proxy})")
 
 
 def _tier(

@@ -260,6 +260,8 @@ def test_values_that_cannot_be_meant_are_refused(
         ({"tier": "bf16", "backends": ["http://u:p@gpu-a:8000"]}, "credentials do not belong in a URL"),
         ({"tier": "bf16", "backends": ["http://gpu-a:port"]}, "expected http://HOST:PORT"),
         ({"tier": "bf16", "backends": ["http://h:1/v1"]}, "leave out '/v1':"),
+        ({"tier": "bf16", "backends": ["http://localhost:8080"]}, "is the proxy itself"),
+        ({"tier": "bf16", "backends": ["http://h:1"], "shadow": ["http://127.0.0.1:8080"]}, "proxy itself"),
         ({"tier": "bf16", "backends": ["http://a:1", "http://a:1"]}, "stands in this list twice"),
         ({"tier": "bf16", "backends": [{"url": "http://a:1", "api_key": "x"}]}, "api_key_file"),
         (
