@@ -7,6 +7,9 @@ the command that needs it, so that `tiergate --help` and a typing mistake are an
 
 from __future__ import annotations
 
+from importlib.metadata import version
+from typing import Annotated
+
 import typer
 
 from service.cli import api, demo, gate, offline, proxy, score, setup, up
@@ -15,12 +18,30 @@ app = typer.Typer(
     name="tiergate",
     no_args_is_help=True,
     add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
     pretty_exceptions_enable=False,
     help="Decide from real traffic whether a quantized tier may replace the one that serves now.",
 )
 
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"tiergate {version('tiergate')}")
+        raise typer.Exit
+
+
 for group in (setup, up, demo, proxy, api, gate, offline, score):
     group.register(app)
+
+
+@app.callback()
+def options(
+    tell_version: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_tell_version, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """What `tiergate` answers without a command."""
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """The API's questions as commands: ladder, verdict, evidence, approve, revoke, rollback, decisions, ledger.
 
 Exit codes: 0 done; `verdict` answers 0 accept, 1 reject, 2 undecided; 3 the API refused or cannot be reached.
+Usage errors exit with 2, of `verdict` with 3, since 2 is an answer there.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console, RenderableType
+from typer.core import TyperCommand
 
 from service.client.errors import ApiRefused, ClientError
 from service.client.listings import decisions_view, evidence_view, ledger_view
@@ -45,12 +47,37 @@ ForceOption = Annotated[
     bool, typer.Option("--force", help="Do not ask whether the target's backends are up.")
 ]
 DEFAULT_URL = "http://127.0.0.1:8081"
+USAGE_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[1])
+"""Typer's base of everything that is wrong with a command line; it has no public name of its own."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class VerdictCommand(TyperCommand):
+    """A command whose usage errors exit with 3: their usual 2 would tell a pipeline `undecided`."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        with _usage_errors_are_no_answer():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _usage_errors_are_no_answer():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _usage_errors_are_no_answer() -> Iterator[None]:
+    try:
+        yield
+    except USAGE_ERROR as error:
+        error.exit_code = NO_ANSWER  # type: ignore[attr-defined]
+        raise
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    for command in (ladder, verdict, evidence, approve, revoke, rollback, decisions, ledger):
+    app.command()(ladder)
+    app.command(cls=VerdictCommand)(verdict)
+    for command in (evidence, approve, revoke, rollback, decisions, ledger):
         app.command()(command)
 
 

@@ -96,7 +96,7 @@ def schema(
 
 
 def token_new(
-    name: Annotated[str, typer.Argument(help="Whose token; the decision log names it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token; the decision log names it.")],
     scope: Annotated[list[str], typer.Option("--scope", help="read, approve or admin; may be given again.")],
     days: Annotated[
         float | None, typer.Option(help="Expires after so many days; never when left out.")
@@ -139,7 +139,8 @@ def token_list(config: ConfigOption = None) -> None:
 
 
 def token_revoke(
-    name: Annotated[str, typer.Argument(help="The token's name.")], config: ConfigOption = None
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")],
+    config: ConfigOption = None,
 ) -> None:
     """End a token at once."""
     from service.store.tokens import list_tokens, revoke

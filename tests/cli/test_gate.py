@@ -131,6 +131,11 @@ def test_a_url_that_is_none_is_a_usage_error(url: str) -> None:
     assert "not an API URL" in wrong.stderr
 
 
+@pytest.mark.parametrize("arguments", [(MODEL,), (MODEL, "w8a8", "--nope"), (MODEL, "w8a8", "--url", "x")])
+def test_a_mistyped_question_is_no_answer_and_never_undecided(arguments: tuple[str, ...]) -> None:
+    assert ran("verdict", *arguments).exit_code == gate.NO_ANSWER
+
+
 def test_the_token_comes_from_a_file_the_environment_or_what_up_left_here(
     shared_api: LiveApi, tmp_path: Path
 ) -> None:

@@ -176,3 +176,9 @@ def test_help_lists_every_command_and_loads_nothing_slow(tiergate: Tiergate) -> 
     code = f"import service.cli, sys; print(sorted(set({slow}) & set(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout == "[]\n"
+
+
+def test_the_version_is_told_and_help_has_its_short_form(tiergate: Tiergate) -> None:
+    assert re.fullmatch(r"tiergate \d+\.\d+\.\d+\n", tiergate("--version").stdout)
+    assert "Usage: tiergate" in tiergate("-h").stdout
+    assert "Usage: tiergate check" in tiergate("check", "-h").stdout
