@@ -180,5 +180,5 @@ def test_help_lists_every_command_and_loads_nothing_slow(tiergate: Tiergate) -> 
 
 def test_the_version_is_told_and_help_has_its_short_form(tiergate: Tiergate) -> None:
     assert re.fullmatch(r"tiergate \d+\.\d+\.\d+\n", tiergate("--version").stdout)
-    assert "Usage: tiergate" in tiergate("-h").stdout
-    assert "Usage: tiergate check" in tiergate("check", "-h").stdout
+    assert "COMMAND [ARGS]" in tiergate("-h").stdout
+    assert "check [OPTIONS]" in tiergate("check", "-h").stdout
