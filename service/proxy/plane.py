@@ -224,13 +224,20 @@ class DataPlane:
             await asyncio.sleep(tick)
             now = time.monotonic()
             self.meters.histograms["loop_lag_seconds", ()].observe(max(0.0, now - before - tick))
-            for relay in tuple(self.relays):
-                relay.expire(now)
-            for client in tuple(self.clients):
-                client.expire(now)
-            for server in self.servers:
-                for connection in server.aged(now):
-                    connection.drop()
+            try:
+                self._sweep(now)
+            except Exception:
+                # Without a clock nobody would ever be timed out again.
+                _log.exception("a look at the clock was cut short")
+
+    def _sweep(self, now: float) -> None:
+        for relay in tuple(self.relays):
+            relay.expire(now)
+        for client in tuple(self.clients):
+            client.expire(now)
+        for server in self.servers:
+            for connection in server.aged(now):
+                connection.drop()
 
     async def _write_ledger_forever(self) -> None:
         while True:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+HOLDING_BYTES = 1024
+"""What it takes to hold an exchange besides its two bodies; measured at 0.7 KiB."""
+
 
 class Budget:
     """Bytes of captures that one process may hold, in the making and waiting to be shipped."""
@@ -49,8 +52,8 @@ class Recording:
         self.is_too_large = False
         self.overran_budget = False
         self._answer = bytearray()  # a list of parts would cost more than the parts when these are small
-        self._limit = limit
-        self._take(request_size)
+        self._limit = limit + HOLDING_BYTES
+        self._take(request_size + HOLDING_BYTES)
 
     def add(self, part: bytes) -> None:
         """Keep a part of the answer."""

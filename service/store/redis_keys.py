@@ -72,10 +72,12 @@ def route_from_json(text: str | bytes) -> Route:
     """The route; ValueError when the text is not one."""
     try:
         written = json.loads(text)
+        if not isinstance(written["model"], str):
+            raise TypeError("a model is named by a string")
         return Route(
             model=written["model"],
             weights={str(tier): int(weight) for tier, weight in written["weights"].items()},
             version=int(written["version"]),
         )
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"not a route: {text[:200]!r}") from error

@@ -22,7 +22,6 @@ from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
     OutOfMemoryError,
-    RedisError,
     ResponseError,
 )
 
@@ -228,8 +227,9 @@ class CaptureStore:
                         await self._tell_routes(versions, on_route)
                         async with asyncio.timeout(_POLL_SECONDS + self._timeout):
                             await channel.get_message(ignore_subscribe_messages=True, timeout=_POLL_SECONDS)
-            except (StoreDown, StoreFull, RedisError, OSError, TimeoutError) as error:
-                _log.info("routes stay as they are, Redis is away: %s", error)
+            except Exception as error:
+                # Of any kind: a proxy that stops following could not be rolled back any more.
+                _log.info("routes stay as they are, Redis is away: %r", error)
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _tell_routes(self, versions: dict[str, int], on_route: Callable[[Route], None]) -> None:
@@ -276,5 +276,6 @@ class CaptureStore:
             raise StoreDown(f"Redis did not answer within {self._timeout} s: {error!r}") from error
         except (ResponseError, BusyLoadingError, AuthenticationError) as error:
             raise StoreRefused(f"Redis refused: {error}") from error
-        except RedisError as error:
+        except Exception as error:
+            # RedisError, and whatever else the client makes of a peer that does not answer as Redis does.
             raise StoreDown(f"Redis is away: {error!r}") from error

@@ -559,13 +559,29 @@ async def test_a_full_buffer_costs_captures_and_no_client(
     start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
     backend = await start_backend()
-    proxy = await start_proxy(ladder(backend.url), mirroring=Mirroring(sample=1.0, buffer_bytes=100))
+    proxy = await start_proxy(ladder(backend.url), mirroring=Mirroring(sample=1.0, buffer_bytes=1100))
     proxy.store.hangs = True
     for _ in range(10):
         assert (await proxy.ask(post())).status == 200
     ledger = proxy.ledger
     assert ledger["sampled|m"] == 10
     assert ledger["dropped|m|buffer_full"] >= 6
+
+
+async def test_many_small_captures_fill_the_buffer_too(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    """Each takes memory besides its bytes."""
+    proxy = await start_proxy(
+        ladder((await start_backend()).url), mirroring=Mirroring(sample=1.0, buffer_bytes=64 * 1024)
+    )
+    proxy.store.hangs = True
+    client = await proxy.connect()
+    await client.send(post(b'{"model":"m"}') * 200)
+    for _ in range(200):
+        assert (await client.answer()).status == 200
+    client.close()
+    assert proxy.ledger["dropped|m|buffer_full"] > 100
 
 
 async def test_get_requests_pass_and_are_no_captures(

@@ -24,6 +24,10 @@ def test_a_route_survives_being_written():
         '{"model":"m","weights":[["a",100]],"version":1}',
         '{"model":"m","weights":{"a":"x"},"version":1}',
         '{"model":"m","weights":{"a":100},"version":null}',
+        '{"model":"m","weights":{"a":100},"version":Infinity}',
+        '{"model":"m","weights":{"a":Infinity},"version":1}',
+        '{"model":["m"],"weights":{"a":100},"version":1}',
+        "[" * 100_000,
     ],
 )
 def test_what_is_not_a_route_is_a_value_error(text):

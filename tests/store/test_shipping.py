@@ -208,6 +208,34 @@ async def test_a_store_that_refuses_is_down_and_leaves_nothing_in_doubt(own_valk
                 await ship(store, batch_of("c"))
 
 
+@pytest.mark.parametrize(
+    "answer", [b"*1\r\n+X\r\n", b":5\r\n", b"_\r\n", b"+\xff\r\n", b"HTTP/1.1 400 No\r\n\r\n"]
+)
+async def test_a_peer_that_is_no_redis_is_a_store_that_is_down(answer):
+    async def talk(reader, writer):
+        while await reader.read(65536):
+            writer.write(answer)
+        writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0"
+    async with opened(url, timeout=0.2) as store:
+        following = asyncio.get_running_loop().create_task(store.follow_routes(lambda route: None))
+        for ask in (
+            lambda: ship(store, batch_of("a")),
+            lambda: store.write_ledger("i", {}, closed=False),
+            store.ping,
+        ):
+            with pytest.raises(StoreDown):
+                await ask()
+        await asyncio.sleep(0.3)
+        assert not following.done()
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+    server.close()
+    await server.wait_closed()
+
+
 async def test_a_batch_that_redis_took_in_part_is_dropped_and_in_doubt(valkey, redis_client):
     redis_client.set(redis_keys.CAPTURES_BYTES, "not a hash")
     async with opened(valkey.url) as store:
@@ -315,6 +343,10 @@ async def test_a_follower_never_goes_back_and_skips_what_it_cannot_read(valkey, 
         await follower.until(5)
         redis_client.hset(redis_keys.ROUTES, "m", redis_keys.route_to_json(route(4)))
         redis_client.hset(redis_keys.ROUTES, "broken", "{")
+        redis_client.hset(
+            redis_keys.ROUTES, "endless", '{"model":"m","weights":{"a":100},"version":Infinity}'
+        )
+        redis_client.hset(redis_keys.ROUTES, "listed", '{"model":["m"],"weights":{"a":100},"version":9}')
         redis_client.hset(redis_keys.ROUTES, "n", redis_keys.route_to_json(route(1, model="n")))
         await follower.until(1)
     assert [(each.model, each.version) for each in follower.routes] == [("m", 5), ("n", 1)]
