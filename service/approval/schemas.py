@@ -208,7 +208,7 @@ class TallyOut(Answer):
 
 class CoverageOut(Answer):
     traffic: dict[str, int] = Field(description="Requests by stratum.")
-    evidence: dict[str, int] = Field(description="Counted pairs by stratum.")
+    evidence: dict[str, int] = Field(description="Requests that count, by stratum.")
 
 
 class PairOut(Answer):

@@ -97,7 +97,7 @@ def _tallies(tallies: Sequence[Document]) -> Table:
 
 
 def _coverage(coverage: Document) -> Table:
-    table = _table("stratum", "requests", "pairs")
+    table = _table("stratum", "requests", "counted")
     traffic, evidence = coverage["traffic"], coverage["evidence"]
     for stratum in sorted({*traffic, *evidence}):
         table.add_row(plain(stratum), str(traffic.get(stratum, 0)), str(evidence.get(stratum, 0)))

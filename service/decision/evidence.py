@@ -27,7 +27,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """Real traffic and evidence by stratum, in requests and in counted pairs."""
+    """Real traffic and evidence by stratum, both in requests."""
 
     traffic: Mapping[str, int] = field(default_factory=dict)
     evidence: Mapping[str, int] = field(default_factory=dict)

@@ -80,8 +80,8 @@ def coverage_gate(policy: Policy, coverage: Coverage | None) -> Gated:
     counted = sum(coverage.evidence.values())
     reasons = []
     for stratum, requests in sorted(coverage.traffic.items()):
-        pairs, due = coverage.evidence.get(stratum, 0), requests / seen
-        share = pairs / counted if counted else 0.0
+        due = requests / seen
+        share = coverage.evidence.get(stratum, 0) / counted if counted else 0.0
         if due >= WORTH_COVERING and share < LEAST_COVERAGE * due:
             found, wanted = compared_shares(share, LEAST_COVERAGE * due)
             reasons.append(

@@ -66,7 +66,11 @@ def tally_of(counts: Iterable[TallyCount]) -> Tally:
 
 
 def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:
-    """Requests by stratum as the proxies saw them, and counted pairs by stratum over all evaluators."""
+    """Requests by stratum, as the proxies saw them and as they count.
+
+    A request counts under several evaluators, and under recall with a pair for each needle: were all of these
+    added up, long contexts would crowd out the rest. So a stratum has as many as its busiest evaluator.
+    """
     prefix = ledger_key(Count.TRAFFIC, model, "-").removesuffix("-")
     with db.read() as connection:
         seen = connection.execute(
@@ -75,7 +79,7 @@ def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:
             .group_by(ledger_counters.c.counter)
         ).all()
         counted = connection.execute(
-            select(tallies.c.stratum, func.sum(tallies.c.amount * tallies.c.pairs).label("amount"))
+            select(tallies.c.stratum, func.sum(tallies.c.amount).label("amount"))
             .where(
                 tallies.c.model == model,
                 tallies.c.tier == tier,
@@ -83,11 +87,14 @@ def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:
                 tallies.c.epoch == epoch,
                 tallies.c.kind == Kind.UNIT.value,
             )
-            .group_by(tallies.c.stratum)
+            .group_by(tallies.c.evaluator, tallies.c.stratum)
         ).all()
+    evidence: defaultdict[str, int] = defaultdict(int)
+    for row in counted:
+        evidence[row.stratum] = max(evidence[row.stratum], int(row.amount))
     return Coverage(
         traffic={split_ledger_key(row.counter).detail: int(row.amount) for row in seen},
-        evidence={row.stratum: int(row.amount) for row in counted},
+        evidence=dict(evidence),
     )
 
 

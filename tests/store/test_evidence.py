@@ -74,7 +74,21 @@ def test_coverage_holds_requests_and_counted_pairs_by_stratum(database, unit_of)
     put(database, unit_of("c3", "pp", stratum="long", arm="control"))
     found = read_coverage(database, "m", "w8a8", "e1")
     assert found.traffic == {"short|json": 15, "long": 1}
-    assert found.evidence == {"long": 2, "short": 1}
+    assert found.evidence == {"long": 1, "short": 1}
+
+
+def test_a_request_with_many_needles_covers_its_stratum_once(database, unit_of):
+    """Else a fair sample of traffic, half of it long, would leave the short half uncovered."""
+    for number in range(4):
+        short, long = f"short {number}", f"long {number}"
+        put(database, unit_of(short, "pp", evaluator="refusal", stratum="short"))
+        put(
+            database,
+            unit_of(long, "pp", evaluator="refusal", stratum="long"),
+            unit_of(long, ["pp"] * 4, evaluator="long_context_recall", stratum="long"),
+            unit_of(long, "pp", stratum="long"),
+        )
+    assert read_coverage(database, "m", "w8a8", "e1").evidence == {"short": 4, "long": 4}
 
 
 def fill(database, unit_of, epoch, pairs):
