@@ -111,6 +111,7 @@ def _claim(
         evaluator=evaluator.name,
         version=evaluator.version,
         conversation=conversation,
+        digest=opened.digest,
     )
 
 

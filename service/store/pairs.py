@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from sqlalchemy import Connection, Executable, Table, select
+from sqlalchemy import Connection, Executable, Table, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.store.conversations import conversation_of as conversation_of
@@ -30,12 +30,28 @@ from service.store.units import Unit as Unit
 
 
 def claim(db: Database, claims: Sequence[Claim], *, capture_id: str) -> set[Claim]:
-    """Those this capture holds: the first to claim keeps it, and claims it again after a crash."""
+    """Those this capture holds: the first to claim keeps it, and claims it again after a crash.
+
+    A claim is held whole or not at all: one whose request has counted already leaves its conversation free
+    for a later turn.
+    """
     if not claims:
         return set()
     with db.write() as connection:
-        holders = _claim_keys(db, connection, [each.key for each in claims], capture_id)
-    return {each for each in claims if holders[each.key] == capture_id}
+        wanted = {key for each in claims for key in each.keys}
+        holders = _claim_keys(db, connection, wanted, capture_id)
+        held = {each for each in claims if _holds(each, holders, capture_id)}
+        useless = wanted - {key for each in held for key in each.keys}
+        connection.execute(
+            delete(claims_table).where(
+                claims_table.c.claim.in_(sorted(useless)), claims_table.c.capture_id == capture_id
+            )
+        )
+    return held
+
+
+def _holds(claim: Claim, holders: Mapping[str, str], capture_id: str) -> bool:
+    return all(holders[key] == capture_id for key in claim.keys)
 
 
 def record(
@@ -75,9 +91,9 @@ def _add(db: Database, connection: Connection, capture_id: str, units: Sequence[
     fresh = [unit for unit in units if unit.id not in known]
     if not fresh:
         return
-    wanted = [key for unit in fresh if unit.counted for key in unit.claim_keys]
+    wanted = [key for unit in fresh if unit.counted for key in unit.claim.keys]
     holders = _claim_keys(db, connection, wanted, capture_id) if wanted else {}
-    counted = [unit.counted and all(holders[key] == capture_id for key in unit.claim_keys) for unit in fresh]
+    counted = [unit.counted and _holds(unit.claim, holders, capture_id) for unit in fresh]
     connection.execute(
         units_table.insert(), [_unit_row(unit, counts) for unit, counts in zip(fresh, counted, strict=True)]
     )

@@ -126,15 +126,8 @@ class Unit:
             evaluator=self.evaluator,
             version=self.version,
             conversation=self.conversation,
+            digest=self.digest,
         )
-
-    @property
-    def claim_keys(self) -> tuple[str, ...]:
-        """What its capture must hold for it to count."""
-        if not self.digest:
-            return (self.claim.key,)
-        scope = (self.tier, self.arm, self.epoch, self.evaluator, self.version)
-        return (self.claim.key, key_of("digest", *scope, self.digest))
 
     @property
     def scored(self) -> tuple[PairRow, ...]:
@@ -143,7 +136,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """The right to count for a conversation, under one evaluator on one tier in one epoch."""
+    """The right to count for a conversation and a request, under one evaluator on one tier in one epoch."""
 
     tier: str
     arm: str
@@ -151,12 +144,15 @@ class Claim:
     evaluator: str
     version: str
     conversation: str
+    digest: str = ""
+    """Of the request; empty when it is not to be compared with others."""
 
     @property
-    def key(self) -> str:
-        return key_of(
-            "conversation", self.tier, self.arm, self.epoch, self.evaluator, self.version, self.conversation
-        )
+    def keys(self) -> tuple[str, ...]:
+        """What a capture must hold, all of it, to count."""
+        scope = (self.tier, self.arm, self.epoch, self.evaluator, self.version)
+        of_conversation = key_of("conversation", *scope, self.conversation)
+        return (of_conversation, key_of("digest", *scope, self.digest)) if self.digest else (of_conversation,)
 
 
 class TallyRow(NamedTuple):

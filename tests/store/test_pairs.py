@@ -150,6 +150,29 @@ def test_a_claim_taken_before_the_replay_decides_who_counts(database, unit_of, t
     assert (tally().n, tally().not_counted) == (1, 1)
 
 
+def test_of_two_captures_with_the_same_request_the_first_to_claim_counts_and_not_the_faster(
+    database, unit_of, tally
+):
+    slow, fast = (unit_of(name, "pf", conversation=name, digest="same") for name in ("c1", "c2"))
+    assert claim(database, [slow.claim], capture_id="c1") == {slow.claim}
+    assert claim(database, [fast.claim], capture_id="c2") == set()
+    put(database, dataclasses.replace(fast, counted=False))
+    put(database, slow)
+    assert (tally().n, tally().not_counted) == (1, 1)
+
+
+def test_a_request_that_has_counted_leaves_its_conversation_to_a_later_turn(database, unit_of, tally):
+    put(database, unit_of("c1", "pp", conversation="talk 1", digest="same"))
+    first, later = (
+        unit_of("c2", "pp", conversation="talk 2", digest="same"),
+        unit_of("c3", "pp", conversation="talk 2", digest="another"),
+    )
+    assert claim(database, [first.claim], capture_id="c2") == set()
+    assert claim(database, [later.claim], capture_id="c3") == {later.claim}
+    put(database, later)
+    assert tally().n == 2
+
+
 def test_claims_of_eight_captures_at_once_have_one_holder(database):
     wanted = [
         Claim(tier=tier, arm="candidate", epoch="e", evaluator="x", version="1", conversation="talk")

@@ -100,6 +100,6 @@ def test_what_a_unit_must_hold_depends_on_everything_it_is_about(unit_of):
         {"version": "other"},
     ):
         other = dataclasses.replace(unit, **changes)
-        assert not set(other.claim_keys) & set(unit.claim_keys)
+        assert not set(other.claim.keys) & set(unit.claim.keys)
         assert other.id != unit.id
-    assert len(dataclasses.replace(unit, digest="").claim_keys) == 1
+    assert len(dataclasses.replace(unit, digest="").claim.keys) == 1
