@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from service.store.captures import Captures
 from service.store.database import Database
-from service.store.leases import expire, held, lease, lose, run_out, settled
+from service.store.leases import expire, held, lease, lose, run_out, settled, times_taken
+
+log = logging.getLogger("tiergate.guard")
 
 OWNER = "sweeper"
 
@@ -16,6 +19,12 @@ MOST_AT_ONCE = 1000
 
 LONG_QUEUE = 64
 """Messages. While so many wait, a capture that is due is probably in one of them: not enqueued again."""
+
+LONGEST_PAUSE = 3600.0
+"""Seconds at most until a capture that outlived its holders is tried once more."""
+
+SUSPICIOUS = 3
+"""Times a capture was taken and not settled, after which an operator is told."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +57,8 @@ def sweep(sweeper: Sweeper, *, now: float) -> Swept:
 
     A capture whose lease ran out is enqueued at once, one that was never leased only while the queue is
     short. What Redis has no longer is settled here, so that the account is right also while no worker runs.
+    A capture that was taken before may be what killed its holder: it goes alone, so that it takes no other
+    along, and after a pause that doubles each time.
     """
     captures = sweeper.captures
     dropped = run_out(sweeper.db, now, limit=MOST_AT_ONCE)
@@ -61,15 +72,30 @@ def sweep(sweeper: Sweeper, *, now: float) -> Swept:
     only_dropped = sweeper.queued() >= LONG_QUEUE
     ran_out = set(dropped)
     again = [each for each in idle if each not in expired and (each in ran_out or not only_dropped)]
-    for start in range(0, len(again), sweeper.batch):
-        sweeper.enqueue(again[start : start + sweeper.batch])
-    captures.postpone(again, now + sweeper.lease_seconds)
+    taken = times_taken(sweeper.db, again)
+    fresh = [each for each in again if not taken.get(each)]
+    for start in range(0, len(fresh), sweeper.batch):
+        sweeper.enqueue(fresh[start : start + sweeper.batch])
+    captures.postpone(fresh, now + sweeper.lease_seconds)
+    for each in again:
+        times = taken.get(each, 0)
+        if not times:
+            continue
+        if times >= SUSPICIOUS:
+            log.error("capture %s was taken %d times and never settled: does it end its worker?", each, times)
+        sweeper.enqueue([each])
+        captures.postpone([each], now + _pause(sweeper, times))
     return Swept(
         enqueued=len(again),
         forgotten=len(done),
         expired=_settle(sweeper, expired, expire, now),
         lost=_settle(sweeper, lost, lose, now),
     )
+
+
+def _pause(sweeper: Sweeper, times: int) -> float:
+    doubled = sweeper.lease_seconds * 2.0 ** min(times - 1, 20)
+    return max(sweeper.lease_seconds, min(doubled, LONGEST_PAUSE))
 
 
 def _settle(sweeper: Sweeper, ids: Collection[str], settle: Callable[..., int], now: float) -> int:

@@ -84,12 +84,17 @@ def heartbeat(
 
 
 def release(db: Database, capture_ids: Collection[str], *, owner: str) -> None:
-    """Give up leases without settling, so that the next who asks gets them at once."""
+    """Give up leases without settling, so that the next who asks gets them at once.
+
+    They count as never taken: whoever gives up lives.
+    """
     with db.write() as connection:
         for chunk in _chunks(sorted(set(capture_ids))):
             mine = _lock(connection, chunk, owner)
             connection.execute(
-                update(captures).where(captures.c.capture_id.in_(mine)).values(lease_until=0.0)
+                update(captures)
+                .where(captures.c.capture_id.in_(mine))
+                .values(lease_until=0.0, leases=captures.c.leases - 1)
             )
 
 
@@ -114,6 +119,18 @@ def run_out(db: Database, now: float, *, limit: int = 1000) -> list[str]:
                 .limit(limit)
             ).scalars()
         )
+
+
+def times_taken(db: Database, capture_ids: Collection[str]) -> dict[str, int]:
+    """How often each was leased and not given up; those that never were leased are left out."""
+    with db.read() as connection:
+        return {
+            row.capture_id: row.leases
+            for chunk in _chunks(sorted(set(capture_ids)))
+            for row in connection.execute(
+                select(captures.c.capture_id, captures.c.leases).where(captures.c.capture_id.in_(chunk))
+            )
+        }
 
 
 def settled(db: Database, capture_ids: Collection[str]) -> set[str]:

@@ -49,7 +49,9 @@ captures = Table(
     Column("state", String, nullable=False),
     Column("owner", String, nullable=False),
     Column("lease_until", Double, nullable=False),
-    Column("leases", Integer, nullable=False),  # how often it was taken; more than one means a holder died
+    Column(
+        "leases", Integer, nullable=False
+    ),  # how often it was taken and not given up; more than one: a holder died
     Column("settled_at", Double),
     Index("captures_by_state", "state", "lease_until"),
     Index("captures_by_mark", "state", "mark"),

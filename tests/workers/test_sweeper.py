@@ -8,7 +8,7 @@ import redis
 
 from service.store.captures import Captures
 from service.store.database import Database
-from service.store.leases import State, lease
+from service.store.leases import State, lease, release
 from service.store.ledger import account
 from service.store.pairs import record
 from tests.conftest import ValkeyServer
@@ -96,6 +96,42 @@ def test_what_somebody_holds_is_left_to_him(valkey: ValkeyServer, sweeper: Sweep
     assert sweep(sweeper, now=now) == Swept()
     # And taken from him within half a minute after his lease ran out, not after another two.
     assert sweep(sweeper, now=now + 61) == Swept(enqueued=2)
+
+
+def test_a_capture_that_ends_every_worker_goes_alone_and_ever_more_rarely(
+    valkey: ValkeyServer, sweeper: Sweeper, queue: Queue, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = shipped(valkey, 4)
+    now = time.time() + LATER
+    lease(sweeper.db, ids[:2], owner="dies", now=now - 130, seconds=120)
+    sweep(sweeper, now=now)
+    assert sorted(queue.messages) == sorted([[ids[0]], [ids[1]], ids[2:]])
+    record(sweeper.db, capture_id=ids[1], owner="lives", units=(), at=now)
+    tries, last = 0, 0.0
+    for minute in range(24 * 60):
+        at = now + 60 * minute
+        queue.messages.clear()
+        sweep(sweeper, now=at)
+        if [ids[0]] in queue.messages:
+            assert lease(sweeper.db, [ids[0]], owner="dies", now=at, seconds=120) == [ids[0]]
+            tries, last = tries + 1, at
+    assert 20 <= tries <= 40
+    assert last > now + 22 * 3600
+    assert f"capture {ids[0]} was taken" in caplog.text
+
+
+def test_what_stopping_workers_gave_up_is_enqueued_together_and_at_once(
+    valkey: ValkeyServer, sweeper: Sweeper, queue: Queue
+) -> None:
+    ids = shipped(valkey, 3)
+    now = time.time() + LATER
+    for _ in range(5):
+        lease(sweeper.db, ids, owner="stops", now=now, seconds=120)
+        release(sweeper.db, ids, owner="stops")
+        queue.messages.clear()
+        assert sweep(sweeper, now=now) == Swept(enqueued=3)
+        assert len(queue.messages) == 1
+        now += 121
 
 
 def test_what_is_settled_is_forgotten(valkey: ValkeyServer, sweeper: Sweeper, queue: Queue) -> None:
