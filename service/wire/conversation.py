@@ -18,14 +18,16 @@ _STATE = {
 """Keys that refer to something which only one server holds."""
 _CLIENT_TOOLS = ("function", "custom", "bash_", "text_editor_", "computer_", "memory_", "local_shell")
 """Tools that the client runs; any other type of tool runs on the server and may act on the world."""
+_INSTRUCTING = ("system", "developer")
 _MEDIA_URLS = ("image_url", "video_url", "audio_url", "file_url")
 
 
 def message_chain(request: Request) -> tuple[str, ...]:
-    """One SHA-256 (hex) for each message, of that message and all before it.
+    """One SHA-256 (hex) for each turn, of that message and all before it.
 
     h_i = H(h_{i-1}, role, text, media, tool calls). A request whose last hash stands in the chain of another
-    is a prefix of it: both belong to one conversation.
+    is a prefix of it: both belong to one conversation. Instructions at the head are no turn: every
+    conversation of an application begins with them, and who sends them alone, to warm a cache, begins none.
     """
     chain: list[str] = []
     held = ""
@@ -34,7 +36,9 @@ def message_chain(request: Request) -> tuple[str, ...]:
         written = write_json([held, message.role, message.text, list(message.media), calls])
         held = hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()
         chain.append(held)
-    return tuple(chain)
+    roles = [message.role for message in request.messages]
+    first = next((i for i, role in enumerate(roles) if role not in _INSTRUCTING), len(roles) - 1)
+    return tuple(chain[first:])
 
 
 def explicit_conversation(request: Request) -> str | None:

@@ -55,6 +55,17 @@ def test_requests_that_share_few_shot_turns_are_not_one_conversation() -> None:
     assert not is_prefix(chat(*shots, user("3+3")), chat(*shots, user("5+5")))
 
 
+@pytest.mark.parametrize("role", ["system", "developer"])
+def test_instructions_sent_alone_begin_no_conversation_that_has_them_too(role: str) -> None:
+    told = {"role": role, "content": "Be brief."}
+    warming, talk, later = chat(told), chat(told, user("a")), chat(told, user("a"), assistant("b"), user("c"))
+    assert not is_prefix(warming, talk)
+    assert is_prefix(warming, warming)
+    assert is_prefix(talk, later)
+    assert message_chain(talk) != message_chain(chat(user("a")))
+    assert not is_prefix(anthropic(user("a"), system="Be brief."), anthropic(user("b"), system="Be brief."))
+
+
 def test_a_string_and_its_text_part_are_the_same_turn() -> None:
     assert message_chain(chat(user("a"))) == message_chain(chat(user([{"type": "text", "text": "a"}])))
 
