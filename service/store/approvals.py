@@ -12,7 +12,7 @@ from sqlalchemy import delete, select
 from service.fleet import Route
 from service.store.database import Database
 from service.store.decisions import append_within
-from service.store.routes import set_route_within
+from service.store.routes import check_route_within, set_route_within
 from service.store.schema import approvals
 
 
@@ -63,7 +63,7 @@ def put_approval(
 ) -> Route | None:
     """Approve, log it, and with `route` put that in force, in one transaction; the route with its version.
 
-    `expect` as in `set_route`.
+    `expect` as in `set_route`, also without a route: the verdict was read under the route of that version.
     """
     document = {each.name: getattr(approval, each.name) for each in fields(approval)}
     written = json.dumps(document, sort_keys=True, allow_nan=False)
@@ -86,6 +86,7 @@ def put_approval(
             )
         )
         if route is None:
+            check_route_within(connection, approval.model, expect)
             return None
         return set_route_within(
             db,
@@ -113,7 +114,7 @@ def revoke(
 ) -> bool:
     """Withdraw an approval, log it, and with `route` put that in force, in one transaction.
 
-    False, and nothing changes, when there is none.
+    False, and nothing changes, when there is none. `expect` as in `put_approval`.
     """
     with db.write() as connection:
         db.lock(connection, "decisions")
@@ -132,7 +133,9 @@ def revoke(
             tier=tier,
             detail={"reason": reason},
         )
-        if route is not None:
+        if route is None:
+            check_route_within(connection, model, expect)
+        else:
             set_route_within(
                 db,
                 connection,

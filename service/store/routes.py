@@ -77,10 +77,8 @@ def set_route_within(
 ) -> Route:
     """`set_route` as part of a transaction."""
     db.lock(connection, "decisions")  # before the version is read: two changes follow each other
-    before = _read(connection, route.model)
+    before = check_route_within(connection, route.model, expect)
     version = 0 if before is None else before.version
-    if expect is not None and expect != version:
-        raise RouteMoved(f"the route of {route.model!r} has version {version}, not {expect}")
     placed = Route(model=route.model, weights=dict(route.weights), version=version + 1)
     insert = db.insert(routes).values(
         model=placed.model, weights=json.dumps(placed.weights), version=placed.version
@@ -107,6 +105,15 @@ def set_route_within(
         },
     )
     return placed
+
+
+def check_route_within(connection: Connection, model: str, expect: int | None) -> Route | None:
+    """The route in force, RouteMoved unless it has the version that was decided on; under the log's lock."""
+    found = _read(connection, model)
+    version = 0 if found is None else found.version
+    if expect is not None and expect != version:
+        raise RouteMoved(f"the route of {model!r} has version {version}, not {expect}")
+    return found
 
 
 def _read(connection: Connection, model: str) -> Route | None:

@@ -80,3 +80,17 @@ def test_an_override_needs_a_reason_and_an_expiry_lies_ahead():
         dataclasses.replace(APPROVAL, override=True)
     with pytest.raises(ValueError, match="after it is given"):
         dataclasses.replace(APPROVAL, expires_at=100.0)
+
+
+def test_what_was_decided_under_another_route_changes_no_approval_either(database):
+    """A renewal must not undo the revocation that came first, nor a revocation leave a tier serving."""
+    put_approval(database, APPROVAL, route=Route.only("m", "w8a8"))
+    assert revoke(database, "m", "w8a8", at=150.0, actor="guard", route=Route.only("m", "bf16"), expect=1)
+    with pytest.raises(RouteMoved):
+        put_approval(database, dataclasses.replace(APPROVAL, at=151.0), expect=1)
+    assert current_approval(database, "m", "w8a8") is None
+    put_approval(database, APPROVAL, route=Route.only("m", "w8a8"), expect=2)
+    with pytest.raises(RouteMoved):
+        revoke(database, "m", "w8a8", at=152.0, actor="anna", expect=2)
+    assert current_approval(database, "m", "w8a8") == APPROVAL
+    assert verify(database) is None
