@@ -148,7 +148,9 @@ def judge(
     if origin is None:
         return malformed("invalid request target")
     credentials = seen.get(b"authorization") or seen.get(b"x-api-key")
-    request_id = seen[b"x-request-id"][0] if b"x-request-id" in seen else None
+    request_id = seen[b"x-request-id"][0].strip() or None if b"x-request-id" in seen else None
+    if request_id is None:
+        dropped = dropped | {b"x-request-id"}  # an empty one gives way to ours
     return Head(
         method=method,
         target=origin,
@@ -165,7 +167,11 @@ def judge(
         else b"",
         credential=credentials[0] if credentials else b"",
         request_id=request_id,
-        opted_out=_first(seen, b"x-tiergate-shadow").strip().lower() == b"off",
+        opted_out=any(
+            word.strip().lower() == b"off"  # said once is enough
+            for value in seen.get(b"x-tiergate-shadow", ())
+            for word in value.split(b",")
+        ),
         replay=b"x-tiergate-replay" in seen,
         conversation=_first(seen, conversation_header).strip() or None,
     )
@@ -182,7 +188,7 @@ def request_head(
     before, length_name, after = template
     if length_name or length or head.chunked:
         before = b"%b%b: %d\r\n%b" % (before, length_name or b"content-length", length, after)
-    if head.request_id is None or b"x-request-id" in head.dropped:
+    if b"x-request-id" in head.dropped:
         return b"%bx-request-id: %b\r\n\r\n" % (before, request_id)
     return before + b"\r\n"
 

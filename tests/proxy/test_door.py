@@ -39,6 +39,8 @@ async def test_every_generating_endpoint_is_captured(
         (post(path=b"/v1/embeddings"), Skipped.NOT_GENERATION),
         (get(b"/v1/chat/completions"), Skipped.NOT_GENERATION),
         (post(headers=[b"X-Tiergate-Shadow: Off"]), Skipped.OPTED_OUT),
+        (post(headers=[b"X-Tiergate-Shadow: on", b"X-Tiergate-Shadow: off"]), Skipped.OPTED_OUT),
+        (post(headers=[b"X-Tiergate-Shadow: on, OFF"]), Skipped.OPTED_OUT),
         (post(headers=[b"X-Tiergate-Replay: 1"]), Skipped.OPTED_OUT),
         (
             post(b'{"model":"m","input":"x","previous_response_id":"r"}', path=b"/v1/responses"),

@@ -40,6 +40,18 @@ async def test_an_answer_reaches_the_client_with_its_tier_and_request_id(
     assert backend.last.body == b'{"model":"m","messages":[]}'
 
 
+async def test_an_empty_request_id_gives_way_to_ours(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    backend = await start_backend()
+    proxy = await start_proxy(ladder(backend.url))
+    for headers in ([b"X-Request-Id:"], [b"X-Request-Id: a", b"Connection: x-request-id"], []):
+        answered = await proxy.ask(post(headers=headers))
+        [told] = answered.header(b"x-request-id")
+        assert told
+        assert backend.last.header(b"x-request-id") == [told]
+
+
 async def test_a_hundred_unstreamed_answers_are_the_backend_s_bytes(
     start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
