@@ -176,7 +176,7 @@ class CaptureStore:
         try:
             replies = await self._within_limit(lambda: pipeline.execute(raise_on_error=False))
             if errors := [reply for reply in replies if isinstance(reply, Exception)]:
-                raise StoreDown(f"Redis took a batch in part: {errors[0]}") from errors[0]
+                raise StoreDown(f"Redis took a batch in part: {_words(errors[0])}") from errors[0]
         except (StoreFull, StoreRefused):
             raise
         except BaseException:  # a cancelled call may have arrived as well
@@ -271,11 +271,16 @@ class CaptureStore:
             async with asyncio.timeout(self._timeout):
                 return await ask()
         except OutOfMemoryError as error:
-            raise StoreFull(f"Redis is out of memory: {error}") from error
+            raise StoreFull(f"Redis is out of memory: {_words(error)}") from error
         except (TimeoutError, OSError) as error:
             raise StoreDown(f"Redis did not answer within {self._timeout} s: {error!r}") from error
         except (ResponseError, BusyLoadingError, AuthenticationError) as error:
-            raise StoreRefused(f"Redis refused: {error}") from error
+            raise StoreRefused(f"Redis refused: {_words(error)}") from error
         except Exception as error:
             # RedisError, and whatever else the client makes of a peer that does not answer as Redis does.
             raise StoreDown(f"Redis is away: {error!r}") from error
+
+
+def _words(error: Exception) -> str:
+    """What Redis said. The client puts the command before it, and that holds a sealed capture's bytes."""
+    return str(error).rpartition(" of pipeline caused error: ")[2]
