@@ -2,7 +2,7 @@
 #   make demo DEMO="--quick"                  under five minutes after installation
 #   make demo DEMO="--exit --report out"      leave after writing out/verdicts.json
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check format bench simulate clean
 
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
@@ -50,6 +50,9 @@ format: .venv/test ## Rewrite to the house style
 
 bench: .venv/test ## The figures of docs/benchmarks.md, as ratios within one run
 	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+simulate: .venv/test ## Error rates and pairs of the decision, two minutes (SIMULATE="--long")
+	$(BIN)/python -m tests.benchmarks.simulate $(SIMULATE)
 
 clean: ## Remove the virtual environment and caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage*
