@@ -21,8 +21,11 @@ from service.approval.errors import Problem, echo
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 MAX_CREDENTIALS = 1024
 """Characters of an Authorization header; no token is near."""
-FORWARDING = frozenset({"forwarded", "x-forwarded-for", "x-real-ip", "x-forwarded-host", "via"})
-"""Headers by which a reverse proxy says that the caller is not the one who connected."""
+FORWARDING = frozenset(
+    {"forwarded", "x-real-ip", "x-client-ip", "via", "cf-connecting-ip", "true-client-ip", "cdn-loop"}
+)
+FORWARDED = "x-forwarded-"
+"""Headers, and what others begin with, by which a reverse proxy says that somebody else is the caller."""
 
 
 class Scope(StrEnum):
@@ -132,7 +135,7 @@ def credentials(head: Head) -> str | None:
 
 def is_local(head: Head) -> bool:
     """Whether the caller is on this machine and speaks for itself."""
-    if head.peer is None or any(name in FORWARDING for name, _ in head.headers):
+    if head.peer is None or any(name in FORWARDING or name.startswith(FORWARDED) for name, _ in head.headers):
         return False
     try:
         peer = ipaddress.ip_address(head.peer)

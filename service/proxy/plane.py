@@ -241,8 +241,9 @@ class DataPlane:
 
     async def _write_ledger_forever(self) -> None:
         while True:
-            await asyncio.sleep(LEDGER_SECONDS)
+            # First at once: what a process shipped that died before its first word would belong to nobody.
             await self._write_ledger(closed=False)
+            await asyncio.sleep(LEDGER_SECONDS)
 
     async def _write_ledger(self, *, closed: bool) -> None:
         counters: Mapping[str, int] = dict(self.meters.ledger.counters)

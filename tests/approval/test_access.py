@@ -181,7 +181,18 @@ def test_other_addresses_are_not_local(peer: str | None) -> None:
     assert not is_local(head(peer=peer))
 
 
-@pytest.mark.parametrize("name", ["x-forwarded-for", "forwarded", "x-real-ip", "via", "x-forwarded-host"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "forwarded",
+        "x-real-ip",
+        "via",
+        "cf-connecting-ip",
+    ],
+)
 def test_a_forwarded_request_is_not_local(name: str) -> None:
     assert not is_local(head((name, "127.0.0.1")))
 

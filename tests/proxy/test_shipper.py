@@ -10,6 +10,7 @@ import pytest
 
 from service.proxy.config import Mirroring, ProxyConfig
 from service.proxy.meters import Ledger
+from service.proxy.plane import LEDGER_SECONDS
 from service.proxy.recorder import Budget
 from service.proxy.shipper import Shipper
 from service.store.capture import Capture, Ending, unseal
@@ -175,6 +176,14 @@ async def test_a_capture_in_redis_is_sealed_and_the_queue_holds_ids_only(
     assert unseal(id, blob, KEYRING).request_body == body
     await proxy.plane.drain()
     await store.aclose()
+
+
+async def test_the_ledger_knows_a_process_before_its_first_request(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    """Or the captures of one that is killed in its first second would belong to nobody."""
+    proxy = await start_proxy(ladder((await start_backend()).url))
+    await eventually(lambda: proxy.store.closed is False, seconds=LEDGER_SECONDS / 2)
 
 
 def test_a_budget_gives_no_more_than_it_has() -> None:
