@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import Connection, func, select
 
 from service.decision.evidence import Coverage
 from service.decision.tally import Tally, Triple
+from service.store.capture import model_mark
 from service.store.counters import Count, ledger_key, split_ledger_key
 from service.store.database import Database
-from service.store.schema import epochs, ledger_counters, pairs, tallies, units
-from service.store.units import Arm, Kind, PairRow
+from service.store.leases import State
+from service.store.schema import captures, epochs, ledger_counters, pairs, tallies, units
+from service.store.units import Arm, Kind, PairOutcome, PairRow
+
+MOST_AWAITED = 3
+"""Times a capture may be taken and still be waited for: one that ends its workers must not hold up others."""
 
 
 def read_tallies(db: Database, *, model: str, tier: str, arm: str, epoch: str) -> dict[str, Tally]:
-    """The evidence of one arm by evaluator, strata summed; as cheap for a million pairs as for ten."""
+    """The evidence of one arm by evaluator, strata summed; as cheap for a million pairs as for ten.
+
+    Evidence counts in the order in which its captures were taken, whatever was recorded first. Failures tend
+    to be slow (an answer that runs away, a replay that is tried again): counted as they finish, the clean
+    pairs would come first, and whoever looks at that moment would accept far more often than alpha allows.
+    """
     counts = (tallies.c.kind, tallies.c.reason, tallies.c.pairs, tallies.c.harm, tallies.c.benefit)
     with db.read() as connection:
         rows = connection.execute(
@@ -31,11 +42,49 @@ def read_tallies(db: Database, *, model: str, tier: str, arm: str, epoch: str) -
             )
             .group_by(tallies.c.evaluator, *counts)
         ).all()
+        ahead = list(_ahead(connection, model=model, tier=tier, arm=Arm(arm).value, epoch=epoch))
     found: defaultdict[str, list[TallyCount]] = defaultdict(list)
+    for evaluator, count in ahead:
+        found[evaluator].append(count)
     for row in rows:
         triple = Triple(row.pairs, row.harm, row.benefit)
         found[row.evaluator].append(TallyCount(Kind(row.kind), row.reason, triple, int(row.amount)))
     return {name: tally_of(counts) for name, counts in sorted(found.items())}
+
+
+def _ahead(
+    connection: Connection, *, model: str, tier: str, arm: str, epoch: str
+) -> Iterator[tuple[str, TallyCount]]:
+    """What to take off again: units that count and overtook a capture which is still being replayed."""
+    oldest = connection.execute(
+        select(func.min(captures.c.taken_at)).where(
+            captures.c.state == State.LEASED,
+            captures.c.mark == model_mark(model),
+            captures.c.leases <= MOST_AWAITED,
+        )
+    ).scalar()
+    if oldest is None:
+        return
+    passed = pairs.c.baseline_passed, pairs.c.candidate_passed
+    rows = connection.execute(
+        select(units.c.unit_id, units.c.evaluator, *passed)
+        .join(pairs, pairs.c.unit_id == units.c.unit_id)
+        .where(
+            units.c.model == model,
+            units.c.tier == tier,
+            units.c.arm == arm,
+            units.c.taken_at >= oldest,
+            units.c.epoch == epoch,
+            units.c.counted,
+            pairs.c.outcome == PairOutcome.SCORED,
+        )
+        .order_by(units.c.unit_id)
+    )
+    for (_, evaluator), group in groupby(rows, key=lambda row: (row.unit_id, row.evaluator)):
+        judged = [(row.baseline_passed, row.candidate_passed) for row in group]
+        triple = Triple(len(judged), judged.count((True, False)), judged.count((False, True)))
+        yield evaluator, TallyCount(Kind.UNIT, "", triple, -1)
+        yield evaluator, TallyCount(Kind.BOTH_FAILED, "", Triple(0, 0, 0), -judged.count((False, False)))
 
 
 class TallyCount(NamedTuple):
@@ -62,7 +111,8 @@ def tally_of(counts: Iterable[TallyCount]) -> Tally:
                 not_counted += count.amount
             case Kind.UNSCORED:
                 unscored[count.reason] += count.amount
-    return Tally(units=dict(units), unscored=dict(unscored), both_failed=both_failed, not_counted=not_counted)
+    counted = {triple: amount for triple, amount in units.items() if amount}
+    return Tally(units=counted, unscored=dict(unscored), both_failed=both_failed, not_counted=not_counted)
 
 
 def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:

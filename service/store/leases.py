@@ -50,6 +50,7 @@ def lease(
                     "state": State.LEASED,
                     "owner": owner,
                     "lease_until": now + seconds,
+                    "taken_at": now,
                     "leases": 1,
                 }
                 for each in chunk
@@ -190,6 +191,7 @@ def _settle_rows(
             "state": state,
             "owner": owner,
             "lease_until": at,
+            "taken_at": at,
             "leases": 0,
             "settled_at": at,
         }

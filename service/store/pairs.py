@@ -17,6 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from service.store.conversations import conversation_of as conversation_of
 from service.store.database import Database
 from service.store.leases import State, settle
+from service.store.schema import captures as captures_table
 from service.store.schema import claims as claims_table
 from service.store.schema import pair_ledger, tallies
 from service.store.schema import pairs as pairs_table
@@ -94,8 +95,15 @@ def _add(db: Database, connection: Connection, capture_id: str, units: Sequence[
     wanted = [key for unit in fresh if unit.counted for key in unit.claim.keys]
     holders = _claim_keys(db, connection, wanted, capture_id) if wanted else {}
     counted = [unit.counted and _holds(unit.claim, holders, capture_id) for unit in fresh]
+    taken_at = connection.execute(
+        select(captures_table.c.taken_at).where(captures_table.c.capture_id == capture_id)
+    ).scalar_one()
     connection.execute(
-        units_table.insert(), [_unit_row(unit, counts) for unit, counts in zip(fresh, counted, strict=True)]
+        units_table.insert(),
+        [
+            {**_unit_row(unit, counts), "taken_at": taken_at}
+            for unit, counts in zip(fresh, counted, strict=True)
+        ],
     )
     connection.execute(pairs_table.insert(), [row for unit in fresh for row in _pair_rows(unit)])
     tally: Counter[TallyRow] = Counter()

@@ -21,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = 1
+VERSION = 2
 
 metadata = MetaData()
 
@@ -49,6 +49,7 @@ captures = Table(
     Column("state", String, nullable=False),
     Column("owner", String, nullable=False),
     Column("lease_until", Double, nullable=False),
+    Column("taken_at", Double, nullable=False),  # first; the order in which evidence counts
     Column(
         "leases", Integer, nullable=False
     ),  # how often it was taken and not given up; more than one: a holder died
@@ -83,8 +84,10 @@ units = Table(
     Column("digest", String, nullable=False),
     Column("counted", Boolean, nullable=False),
     Column("discordant", Boolean, nullable=False),
+    Column("taken_at", Double, nullable=False),  # of its capture
     Column("at", Double, nullable=False),
     Index("units_by_time", "model", "tier", "arm", "at"),
+    Index("units_by_taking", "model", "tier", "arm", "taken_at"),
     Index("units_discordant", "model", "tier", "arm", "discordant", "at"),
 )
 

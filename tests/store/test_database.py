@@ -21,7 +21,15 @@ from sqlalchemy.exc import IntegrityError
 from service.store import schema
 from service.store.database import StoreUnusable, open_database
 
-ROW = {"capture_id": "a", "mark": "", "state": "leased", "owner": "", "lease_until": 0.0, "leases": 1}
+ROW = {
+    "capture_id": "a",
+    "mark": "",
+    "state": "leased",
+    "owner": "",
+    "lease_until": 0.0,
+    "taken_at": 0.0,
+    "leases": 1,
+}
 
 
 def ids(database):

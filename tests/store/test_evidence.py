@@ -8,9 +8,11 @@ import pytest
 from sqlalchemy import Engine, event, insert, update
 
 from service.decision.tally import Tally, Triple
+from service.store.capture import capture_id
 from service.store.counters import Count, ledger_key
 from service.store.database import open_database
 from service.store.evidence import epoch_attempt, read_coverage, read_tallies, recent_pairs
+from service.store.leases import expire, lease, release
 from service.store.pairs import record
 from service.store.schema import ledger_counters, tallies
 
@@ -89,6 +91,53 @@ def test_a_request_with_many_needles_covers_its_stratum_once(database, unit_of):
             unit_of(long, "pp", stratum="long"),
         )
     assert read_coverage(database, "m", "w8a8", "e1").evidence == {"short": 4, "long": 4}
+
+
+@pytest.fixture
+def shown(database):
+    def read(**changes):
+        place = {"model": "m", "tier": "w8a8", "arm": "candidate", "epoch": "e1", **changes}
+        return read_tallies(database, **place).get("structured_output", Tally())
+
+    return read
+
+
+def test_what_overtook_a_capture_still_at_work_counts_only_after_it(database, unit_of, shown):
+    """Were it counted at once, the clean pairs would be seen before the slow failures."""
+    early, slow, quick = (capture_id("p", number, "m") for number in (1, 2, 3))
+    for now, name in enumerate((early, slow, quick)):
+        lease(database, [name], owner=name, now=1000.0 + now)
+    put(database, unit_of(early, "pp"))
+    put(database, unit_of(quick, ["pp", "ff", "fp"]), unit_of(quick, "pp", arm="control", tier="bf16"))
+    assert shown() == Tally.of_pairs(n=1, harm=0, benefit=0)
+    assert shown(arm="control", tier="bf16") == Tally()
+    release(database, [slow], owner=slow)  # given up is not settled
+    assert shown().n == 1
+    assert lease(database, [slow], owner="next", now=2000.0) == [slow]  # and keeps its place
+    assert shown().n == 1
+    put(database, unit_of(slow, "pf"))
+    assert (shown().n, shown().harm, shown().benefit, shown().both_failed) == (5, 1, 1, 1)
+    assert shown(arm="control", tier="bf16").n == 1
+
+
+def test_a_capture_of_another_model_or_one_that_expired_holds_nothing_up(database, unit_of, shown):
+    other, gone, quick = capture_id("p", 1, "m2"), capture_id("p", 2, "m"), capture_id("p", 3, "m")
+    for name in (other, gone, quick):
+        lease(database, [name], owner=name, now=1000.0)
+    put(database, unit_of(quick, "pp"))
+    assert shown().n == 0
+    expire(database, [gone], at=2000.0)
+    assert shown().n == 1
+
+
+def test_a_capture_that_ends_every_worker_does_not_hold_up_the_evidence_for_ever(database, unit_of, shown):
+    poison, quick = capture_id("p", 1, "m"), capture_id("p", 2, "m")
+    for time in range(4):
+        assert shown().n == 0
+        lease(database, [poison], owner=f"dies {time}", now=1000.0 + 200 * time)
+        lease(database, [quick], owner="w", now=1000.0, seconds=10_000)
+        put(database, unit_of(quick, "pp"))
+    assert shown().n == 1
 
 
 def fill(database, unit_of, epoch, pairs):
