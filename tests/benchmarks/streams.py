@@ -132,8 +132,8 @@ def to_reject(generator: np.random.Generator, sizes: Sizes) -> Iterator[Row]:
     """Pairs to reject a tier whose JSON fails in 4.9 % of the requests instead of 0.8 %."""
     baseline, candidate = 0.008, 0.049
     cases = (
-        ("the same requests fail", Rates(harm=0.042, benefit=0.001), "258", "470"),
-        ("half of them", Rates(harm=0.045, benefit=0.004), "292", "657"),
+        ("7 of 8 baseline failures remain", Rates(harm=0.042, benefit=0.001), "258", "470"),
+        ("half of the baseline failures remain", Rates(harm=0.045, benefit=0.004), "292", "657"),
         (
             "independent failures",
             Rates(harm=candidate * (1 - baseline), benefit=baseline * (1 - candidate)),
@@ -147,7 +147,7 @@ def to_reject(generator: np.random.Generator, sizes: Sizes) -> Iterator[Row]:
             first_harm(pair_stream(generator, sizes.horizon, rates.harm, rates.benefit), MARGIN, threshold)
             for _ in range(sizes.pairs)
         ]
-        case = f"JSON failure 0.8 % to 4.9 %, {name}; criteria: {criteria}"
+        case = f"JSON failure 0.8 % to 4.9 %, {name}, criteria: {criteria}"
         known = criteria == 1
         source = "B2.4" if known else "-"
         yield typical(
