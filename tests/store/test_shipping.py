@@ -219,7 +219,7 @@ async def test_a_peer_that_is_no_redis_is_a_store_that_is_down(answer):
         writer.close()
 
     server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0"
+    url = f"redis://name:secret@127.0.0.1:{server.sockets[0].getsockname()[1]}/0"
     async with opened(url, timeout=0.2) as store:
         following = asyncio.get_running_loop().create_task(store.follow_routes(lambda route: None))
         for ask in (
