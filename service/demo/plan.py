@@ -36,7 +36,7 @@ QUICK = DemoPlan(
     # Half as many questions: every answer counts for the refusal criterion, theirs and the others'.
     load=Load(extractions=30, notes=30, questions=15, sentences=11, facts=3),
     probes=3,
-    traffic_seconds=200,
+    traffic_seconds=225,
 )
 FULL = DemoPlan(
     ladder=FULL_LADDER,

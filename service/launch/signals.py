@@ -1,14 +1,17 @@
-"""SIGTERM, SIGINT and SIGHUP as an orderly end: one unwinds the `with` blocks, a second hurries."""
+"""SIGTERM, SIGINT and SIGHUP as an orderly end: one unwinds the `with` blocks, a later one hurries."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+TOGETHER_SECONDS = 1.0
+"""Signals this close are one wish: a terminal that closes and a process manager send two at once."""
 
 
 class ToldToStop(SystemExit):
@@ -25,23 +28,25 @@ class ToldToStop(SystemExit):
 
 @dataclass(slots=True)
 class StopSignals:
-    """How often it was told to stop."""
+    """When it was told to stop, in monotonic seconds."""
 
-    times: int = 0
+    first: float | None = None
+    last: float = 0.0
 
     def hurry(self) -> bool:
-        """Whether it was told more than once."""
-        return self.times > 1
+        """Whether it was told again later."""
+        return self.first is not None and self.last - self.first > TOGETHER_SECONDS
 
 
 @contextmanager
-def stop_signals() -> Iterator[StopSignals]:
+def stop_signals(now: Callable[[], float] = time.monotonic) -> Iterator[StopSignals]:
     """Inside, the first stop signal raises `ToldToStop` in the main thread; must be entered there."""
     told = StopSignals()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        told.times += 1
-        if told.times == 1:
+        told.last = now()
+        if told.first is None:
+            told.first = told.last
             raise ToldToStop(number)
 
     before = {number: signal.signal(number, on_signal) for number in STOPPING}

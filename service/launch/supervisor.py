@@ -90,7 +90,7 @@ class Supervisor:
         self._log_dir.mkdir(parents=True, exist_ok=True)
         self._thread.start()
         try:
-            self._settled.wait()
+            _wait_for(self._settled)
         except BaseException:
             self._stop()
             raise
@@ -117,7 +117,7 @@ class Supervisor:
     def wait(self) -> None:
         """Until the supervisor itself ends, which only an error of its own makes it do."""
         # Not Thread.join: interrupted by an exception, it takes a thread that runs for one that ended.
-        self._ended.wait()
+        _wait_for(self._ended)
         if self._failure is not None:
             raise self._failure
 
@@ -125,7 +125,7 @@ class Supervisor:
         self._stopping.set()
         while not self._ended.is_set():
             try:
-                self._ended.wait()
+                _wait_for(self._ended)
             except KeyboardInterrupt:
                 self._interrupted = True
         self._thread.join()
@@ -264,3 +264,13 @@ def _start_failure(child: Child, why: str) -> str:
     if lines := child.last_lines():
         text += f"\n  The end of {child.log_path}:\n{lines.rstrip()}"
     return f"{text}\n  {part.advice}" if part.advice else text
+
+
+def _wait_for(event: threading.Event) -> None:
+    """Until it is set, and for the main thread to notice signals meanwhile.
+
+    The kernel may hand a signal to another thread; then an untimed wait in the main thread, which alone runs
+    Python's handlers, would sleep through it.
+    """
+    while not event.wait(LOOK):
+        pass

@@ -10,14 +10,18 @@ from service.launch import ToldToStop, stop_signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_the_first_signal_unwinds_and_the_next_ones_are_counted(number: signal.Signals) -> None:
+def test_the_first_signal_unwinds_and_a_later_one_hurries(number: signal.Signals) -> None:
     before = signal.getsignal(number)
-    with stop_signals() as told:
+    clock = [50.0]
+    with stop_signals(lambda: clock[0]) as told:
         assert not told.hurry()
         with pytest.raises(ToldToStop) as caught:
             os.kill(os.getpid(), number)
         assert caught.value.number == number
         assert not told.hurry()
+        os.kill(os.getpid(), signal.SIGHUP)
+        assert not told.hurry(), "two signals at once are one wish"
+        clock[0] += 2
         os.kill(os.getpid(), number)
         assert told.hurry()
     assert signal.getsignal(number) is before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -270,12 +271,33 @@ def test_a_stop_signal_leaves_no_process_and_no_lock(tmp_path: Path, number: sig
 def test_a_second_signal_does_not_wait_for_who_does_not_stop(tmp_path: Path) -> None:
     with running_script(tmp_path, stop_seconds=600) as child:
         child.send_signal(signal.SIGINT)
-        time.sleep(1)
+        time.sleep(2)
         assert child.poll() is None
         child.send_signal(signal.SIGINT)
         told, _ = child.communicate(timeout=60)
     assert child.returncode == 0, told
     assert not any(runs(pid) for pid in family(tmp_path))
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_two_signals_at_once_stop_it_in_order(tmp_path: Path, attempt: int) -> None:
+    with running_script(tmp_path, stop_seconds=1.0) as child:
+        child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGTERM)
+        told, _ = child.communicate(timeout=60)
+    assert child.returncode == 0, told
+    assert told.endswith("all stopped\n")
+    assert not any(runs(pid) for pid in family(tmp_path))
+
+
+def test_a_signal_that_another_thread_was_handed_stops_it_too(tmp_path: Path) -> None:
+    with running_script(tmp_path, stop_seconds=0.5) as child:
+        others = [int(each.name) for each in Path(f"/proc/{child.pid}/task").iterdir()]
+        thread = next(each for each in others if each != child.pid)
+        tgkill = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
+        ctypes.CDLL(None).syscall(tgkill, child.pid, thread, signal.SIGTERM)
+        told, _ = child.communicate(timeout=60)
+    assert told.endswith("all stopped\n")
 
 
 def test_a_killed_supervisor_leaves_no_orphan_and_its_state_is_free_when_they_are_gone(
