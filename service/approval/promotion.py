@@ -31,6 +31,13 @@ def lasts(asked: int | str | None) -> int | None:
     return seconds
 
 
+_OVERRIDE = "override with a reason and a token of scope `admin`"
+_NOT_ACCEPTED = {
+    Decision.UNDECIDED: f"see what each reason asks for (pairs, a gate, one criterion less), or {_OVERRIDE}",
+    Decision.REJECT: f"the evidence shows harm or a failed gate: change the tier, or {_OVERRIDE}",
+}
+
+
 def check_verdict(rung: Rung, body: ApprovalBody) -> bool:
     """Whether this would be an override; 409 with the verdict's reasons unless it may be approved."""
     verdict = rung.verdict
@@ -43,7 +50,7 @@ def check_verdict(rung: Rung, body: ApprovalBody) -> bool:
         409,
         "verdict_not_accept",
         f"the verdict on {rung.tier.name!r} is {verdict.decision}, not accept",
-        hint="wait for more evidence, or override with a reason and a token of scope `admin`",
+        hint=_NOT_ACCEPTED[verdict.decision],
         reasons=verdict.reasons,
         decision=verdict.decision.value,
     )

@@ -230,7 +230,7 @@ def test_every_component_that_listens_serves_its_health_and_metrics(start: Start
     assert system.chat(question(1)).status_code == 200
     settled(system)
     pages = re.findall(r"http://\S+/metrics", system.log.read_text())
-    assert len(pages) == 4, "proxy, API, worker and guard"
+    assert len(pages) == 5, "proxy, API, worker, guard and beat"
     families = set()
     for page in pages:
         for path in ("healthz", "readyz"):
