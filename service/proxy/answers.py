@@ -1,22 +1,26 @@
-"""A backend's answer: read once by llhttp, written again for one client. Pure.
+"""A backend's answer, read by llhttp and by what it leaves to us. Pure.
 
-A reader lives for one exchange. Bytes after the end of an answer are never an answer to anything, so
-they are noticed and end the connection.
+A reader lives for one exchange. Bytes after the end of an answer are never an answer to anything, so they are
+noticed and end the connection. Under a head that this backend has used before, llhttp is not asked (`known`).
 """
 
 from __future__ import annotations
 
+import re
+
 import httptools
 
+from service.proxy.answer_heads import BODILESS, AnswerHead, listed_by_connection
 from service.proxy.heads import HOP_BY_HOP, Headers
+from service.proxy.known import KnownHead, known
 
 LAST_CHUNK = b"0\r\n\r\n"
 
 _NEVER_IN_TRAILERS = HOP_BY_HOP | {b"content-length", b"host", b"content-encoding", b"content-type"}
 _MOST_HEAD = 256 * 1024
 # Plain numbers: members of HTTPStatus take as long to compare as all the rest.
-_CONTINUE, _SWITCHING_PROTOCOLS, _OK, _NO_CONTENT = 100, 101, 200, 204
-_BODILESS = frozenset({_NO_CONTENT, 304})
+_CONTINUE, _SWITCHING_PROTOCOLS, _OK = 100, 101, 200
+_CONTROLS = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class AnswerUnreadable(ValueError):
@@ -26,50 +30,79 @@ class AnswerUnreadable(ValueError):
 class AnswerReader:
     """Feeds on a backend connection's bytes; the relay takes what accumulates.
 
-    `interims` are complete 1xx heads, `parts` body bytes not yet taken. `head_complete`, `complete` and
-    `leftover` (bytes followed the answer) only ever turn true.
+    `interims` are complete 1xx heads, `parts` body bytes not yet taken. `head` and `length` come with the end
+    of the head; `complete` and `leftover` (bytes followed the answer) only ever turn true.
     """
 
     __slots__ = (
+        "_for_head",
         "_head_bytes",
+        "_headers",
+        "_missing",
+        "_names",
         "_parser",
         "_reason",
-        "chunked",
         "complete",
-        "content_length",
-        "for_head",
-        "head_complete",
-        "headers",
+        "head",
         "interims",
-        "keep_alive",
+        "known",
         "leftover",
-        "names",
+        "length",
         "parts",
-        "status",
         "trailers",
     )
 
-    def __init__(self, *, for_head: bool) -> None:
-        self.for_head = for_head
-        self._parser = httptools.HttpResponseParser(self)
-        self._reason = b""
-        self._head_bytes = 0
-        """Since anything of the body came: heads, or what stands between and behind chunks."""
-        self.status = 0
-        self.headers: Headers = []
-        self.names: list[bytes] = []
-        self.trailers: Headers = []
-        self.interims: list[bytes] = []
+    def __init__(self, *, for_head: bool, known: KnownHead[AnswerHead] | None = None) -> None:
+        self._for_head = for_head
+        self.known = known
+        """The head that the backend used last, when only its length can differ the next time."""
+        self._parser: httptools.HttpResponseParser | None = None
+        self._missing = 0
+        """Bytes of the body that are still to come under a known head."""
+        self.head: AnswerHead | None = None
+        self.length: bytes | None = None
+        """As the head spells it."""
         self.parts: list[bytes] = []
-        self.content_length: bytes | None = None
-        self.chunked = False
-        self.keep_alive = False
-        self.head_complete = False
         self.complete = False
         self.leftover = False
+        self.interims: list[bytes] = []
+        self.trailers: Headers = []
 
     def feed(self, received: bytes) -> None:
         """AnswerUnreadable when the answer cannot be read on; what was read before stays in `parts`."""
+        if self._parser is not None:
+            self._parse(received)
+        elif self.head is not None:
+            self._read_known(received)
+        elif self.known is None or self._for_head or (framed := self.known.match(received)) is None:
+            self._begin_parsing()
+            self._parse(received)
+            self._remember(received)
+        else:
+            self.head = self.known.meaning
+            self._missing, begin, self.length = framed
+            self._read_known(received[begin:])
+
+    def _read_known(self, body: bytes) -> None:
+        """Body under a known head."""
+        if len(body) > self._missing:
+            self.leftover = True
+            body = body[: self._missing]
+        if body:
+            self._missing -= len(body)
+            self.parts.append(body)
+        self.complete = not self._missing
+
+    def _begin_parsing(self) -> None:
+        self._parser = httptools.HttpResponseParser(self)
+        self._reason = b""
+        self._headers: Headers = []
+        self._names: list[bytes] = []
+        self._head_bytes = 0
+        """Since anything of the body came: heads, or what stands between and behind chunks."""
+
+    def _parse(self, received: bytes) -> None:
+        assert self._parser is not None
         try:
             self._parser.feed_data(received)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
@@ -85,13 +118,20 @@ class AnswerReader:
             if self._head_bytes > _MOST_HEAD:
                 raise AnswerUnreadable(f"more than {_MOST_HEAD} bytes of headers")
 
+    def _remember(self, received: bytes) -> None:
+        """The head that this first read began with; an interim head before it would have had no length."""
+        head = self.head
+        if head is not None and head.keep_alive and not head.chunked and head.status not in BODILESS:
+            self.known = known(received, head)
+
     def close(self) -> None:
         """Let go of the parser, which holds on to us: garbage in a ring waits for the collector."""
-        del self._parser
+        self._parser = None
 
     def end_of_file(self) -> bool:
         """Whether a clean end of the connection is the end of this answer: nothing else delimits its body."""
-        return self.head_complete and not self.complete and not self.chunked and self.content_length is None
+        head = self.head
+        return head is not None and not self.complete and not head.chunked and head.length is None
 
     def take(self) -> bytes:
         """The body bytes since the last call."""
@@ -99,34 +139,6 @@ class AnswerReader:
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
         return body
-
-    def head_for_client(self, *, http10: bool, keep_alive: bool, extra: list[bytes]) -> tuple[bytes, bool]:
-        """The head with its headers in order, and whether the body goes out in chunks."""
-        lines = [b"HTTP/1.1 %d %b" % (self.status, self._reason)]
-        dropped = self._dropped()
-        bodiless = self.status in _BODILESS
-        for (name, value), low in zip(self.headers, self.names, strict=True):
-            if low in dropped or (low == b"content-length" and self.status == _NO_CONTENT):
-                continue
-            lines.append(b"%b: %b" % (name, value))
-        chunked = self.content_length is None and not http10 and not bodiless
-        if chunked and (self.chunked or not self.for_head):
-            lines.append(b"transfer-encoding: chunked")
-        lines.extend(extra)
-        if not keep_alive:
-            lines.append(b"connection: close")
-        elif http10:
-            lines.append(b"connection: keep-alive")
-        lines.append(b"\r\n")
-        return b"\r\n".join(lines), chunked and not self.for_head
-
-    def ends_with_connection(self, *, http10: bool) -> bool:
-        """Whether only closing tells this client where the body ends."""
-        return http10 and self.content_length is None and not self.for_head and self.status not in _BODILESS
-
-    def header(self, name: bytes) -> bytes:
-        """The first header of that lower-case name, empty when there is none."""
-        return self.headers[self.names.index(name)][1] if name in self.names else b""
 
     def last_chunk(self) -> bytes:
         """The end of a chunked body, with the backend's trailers."""
@@ -136,18 +148,6 @@ class AnswerReader:
             if name.lower() not in _NEVER_IN_TRAILERS
         ]
         return b"0\r\n" + b"".join(kept) + b"\r\n" if kept else LAST_CHUNK
-
-    def _dropped(self) -> frozenset[bytes]:
-        names = self.names
-        if b"connection" not in names:
-            return HOP_BY_HOP
-        listed = {
-            token.strip().lower()
-            for (_, value), low in zip(self.headers, names, strict=True)
-            if low == b"connection"
-            for token in value.split(b",")
-        }
-        return HOP_BY_HOP | (listed - {b"content-length", b"content-type"})
 
     # -- llhttp calls these ------------------------------------------------------------------------
 
@@ -159,40 +159,54 @@ class AnswerReader:
         self._reason += reason
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self.head_complete:
+        if self.head is not None:
             self.trailers.append((name, value))
         else:
-            self.headers.append((name, value))
-            self.names.append(name.lower())
+            self._headers.append((name, value))
+            self._names.append(name.lower())
 
     def on_headers_complete(self) -> None:
-        parser = self._parser
-        self.status = parser.get_status_code()
-        if parser.get_http_version() not in ("1.1", "1.0"):
-            raise AnswerUnreadable(f"an answer in HTTP/{parser.get_http_version()}")
-        if self.status < _OK:
-            if self.status < _CONTINUE:  # llhttp reads a body behind it
-                raise AnswerUnreadable(f"status {self.status:03}")
-            if self.status == _SWITCHING_PROTOCOLS:
+        parser, names = self._parser, self._names
+        assert parser is not None
+        status, version = parser.get_status_code(), parser.get_http_version()
+        if version not in ("1.1", "1.0"):
+            raise AnswerUnreadable(f"an answer in HTTP/{version}")
+        if _CONTROLS.search(self._reason):
+            raise AnswerUnreadable("control characters in the reason phrase")
+        chunked = b"transfer-encoding" in names
+        if status < _OK:
+            if status < _CONTINUE:  # llhttp reads a body behind it
+                raise AnswerUnreadable(f"status {status:03}")
+            if status == _SWITCHING_PROTOCOLS:
                 raise AnswerUnreadable("101 to a request that asked for no upgrade")
+            if chunked or b"content-length" in names:  # llhttp reads a body behind some of these
+                raise AnswerUnreadable(f"status {status} with a body")
             return
-        if b"transfer-encoding" in self.names:
+        if chunked:
             coding = b",".join(
                 value.strip().lower()
-                for (_, value), low in zip(self.headers, self.names, strict=True)
+                for (_, value), low in zip(self._headers, names, strict=True)
                 if low == b"transfer-encoding"
             )
             if coding != b"chunked":
                 raise AnswerUnreadable(f"unknown transfer coding {coding.decode('latin-1')!r}")
-            self.chunked = True
-        self.content_length = self.header(b"content-length").strip() or None
-        self.keep_alive = parser.should_keep_alive()
-        self.head_complete = True
-        if self.for_head:
+        self.head = AnswerHead(
+            status=status,
+            reason=self._reason,
+            headers=self._headers,
+            names=names,
+            chunked=chunked,
+            # A server of HTTP/1.0 that sends chunks has its framing wrong somewhere (RFC 9112, 6.1).
+            keep_alive=parser.should_keep_alive()
+            and not self._for_head
+            and not (chunked and version == "1.0"),
+            for_head=self._for_head,
+        )
+        self.length = self.head.length
+        if self._for_head:
             # llhttp cannot be told that this answers HEAD: it would wait for a body and swallow the next
             # answer. The connection is closed instead.
             self.complete = True
-            self.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         if self.complete:
@@ -200,15 +214,17 @@ class AnswerReader:
         self.parts.append(body)
 
     def on_message_complete(self) -> None:
-        if self.head_complete:
+        if self.head is not None:
             self.complete = True
             return
-        if self.status != _CONTINUE:  # the client that expects one has had ours
-            dropped = self._dropped()
+        assert self._parser is not None
+        status = self._parser.get_status_code()
+        if status != _CONTINUE:  # the client that expects one has had ours
+            dropped = listed_by_connection(self._headers, self._names)
             lines = [
                 b"%b: %b\r\n" % (name, value)
-                for (name, value), low in zip(self.headers, self.names, strict=True)
-                if low not in dropped and low != b"content-length"
+                for (name, value), low in zip(self._headers, self._names, strict=True)
+                if low not in dropped
             ]
-            self.interims.append(b"HTTP/1.1 %d %b\r\n%b\r\n" % (self.status, self._reason, b"".join(lines)))
-        self.headers, self.names, self._reason = [], [], b""
+            self.interims.append(b"HTTP/1.1 %d %b\r\n%b\r\n" % (status, self._reason, b"".join(lines)))
+        self._headers, self._names, self._reason = [], [], b""

@@ -119,12 +119,12 @@ class ClientConnection(asyncio.Protocol):
                 request_id=request_id or head.request_id or b"",
             )
         )
-        self.relay_over(keep_alive=keep_alive)
+        self.relay_over(keep_alive=keep_alive, now=time.monotonic())
 
-    def relay_over(self, *, keep_alive: bool) -> None:
+    def relay_over(self, *, keep_alive: bool, now: float) -> None:
         """The answer is written; the next request may have its turn."""
         self._relay = None
-        self._since = time.monotonic()
+        self._since = now
         if not keep_alive:
             self._linger()
         elif not self._advancing:
@@ -230,7 +230,7 @@ class ClientConnection(asyncio.Protocol):
                     request_id=inbound.head.request_id or b"",
                 )
             )
-            self.relay_over(keep_alive=keep_alive)
+            self.relay_over(keep_alive=keep_alive, now=time.monotonic())
         else:
             self._relay = Relay(plane, self, admitted)
             if self._stalls:

@@ -1,15 +1,11 @@
-"""How far a request has come, how long it may take there, and what it leaves behind. Pure."""
+"""How far a request has come and how long it may take there. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
 
-from service.fleet import Tier
 from service.proxy.config import Timeouts
-from service.proxy.door import Admission
-from service.proxy.recorder import Recording
-from service.store.capture import Ending
 
 
 class Phase(Enum):
@@ -19,21 +15,6 @@ class Phase(Enum):
     FIRST_BYTE = "first_byte"
     BODY = "body"
     OVER = "over"
-
-
-@dataclass(slots=True, kw_only=True)
-class Passage:
-    """An exchange that is over, however it ended."""
-
-    admission: Admission
-    tier: Tier
-    ending: Ending
-    status: int | None
-    answer_type: bytes
-    answer_encoding: bytes
-    first_byte: float | None
-    """Monotonic."""
-    recording: Recording | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from service.proxy.door import Admission, Door
 from service.proxy.downstream import ClientConnection
 from service.proxy.errors import Refusal
 from service.proxy.meters import Meters
-from service.proxy.passage import Passage
 from service.proxy.pool import Server, Servers
 from service.proxy.recorder import Budget, Recording
 from service.proxy.relay import Relay
@@ -92,7 +91,7 @@ class DataPlane:
             _log.warning("backend %s is ejected", server.url)
 
     def server_answered(self, server: Server) -> None:
-        if server.failures and server.answered():
+        if server.answered():
             _log.warning("backend %s is back", server.url)
 
     def make_request_id(self) -> bytes:
@@ -102,23 +101,23 @@ class DataPlane:
     def refused(self, refusal: Refusal) -> None:
         self.meters.count("errors", ("code", refusal.code))
 
-    def relay_over(self, relay: Relay, passage: Passage) -> None:
+    def relay_over(self, relay: Relay, now: float) -> None:
         """Count the exchange; hand its copy, if there is one, to the shipper."""
         self.relays.discard(relay)
-        now = time.monotonic()
-        started = passage.admission.inbound.started
+        assert relay.ending is not None
+        started, first_byte, head = relay.inbound.started, relay.first_byte, relay.head
         self.meters.passed(
-            passage.admission.ladder.model,
-            passage.tier.name,
-            passage.status,
-            passage.ending,
-            first_byte=None if passage.first_byte is None else passage.first_byte - started,
-            whole=now - started if passage.ending is Ending.COMPLETE else None,
+            relay.admission.ladder.model,
+            relay.tier.name,
+            None if head is None else head.status,
+            relay.ending,
+            first_byte=None if first_byte is None else first_byte - started,
+            whole=now - started if relay.ending is Ending.COMPLETE else None,
         )
-        if passage.recording is not None:
-            self._settle(passage, passage.recording, now - started)
+        if relay.recording is not None:
+            self._settle(relay, relay.ending, relay.recording, now - started)
 
-    def _settle(self, passage: Passage, recording: Recording, seconds: float) -> None:
+    def _settle(self, relay: Relay, ending: Ending, recording: Recording, seconds: float) -> None:
         ledger, subject = self.meters.ledger, recording.subject
         if recording.is_too_large:
             ledger.skipped(subject.model, Skipped.TOO_LARGE)
@@ -127,23 +126,23 @@ class DataPlane:
         if recording.overran_budget:
             ledger.dropped(subject.model, Dropped.BUFFER_FULL)
             return
-        inbound = passage.admission.inbound
+        inbound, answered = relay.inbound, relay.head
         head = inbound.head
         capture = Capture(
             id=subject.id,
             model=subject.model,
-            tier=passage.tier.name,
+            tier=relay.tier.name,
             path=head.path.decode(),
             request_type=head.content_type.decode("latin-1"),
             request_encoding=head.content_encoding.decode("latin-1"),
             request_body=inbound.body,
-            status=passage.status,
-            response_type=passage.answer_type.decode("latin-1"),
-            response_encoding=passage.answer_encoding.decode("latin-1"),
+            status=None if answered is None else answered.status,
+            response_type="" if answered is None else answered.header(b"content-type").decode("latin-1"),
+            response_encoding="" if answered is None else answered.content_encoding.decode("latin-1"),
             response_body=recording.answer(),
-            ending=passage.ending,
+            ending=ending,
             started_at=time.time() - seconds,
-            first_byte_seconds=None if passage.first_byte is None else passage.first_byte - inbound.started,
+            first_byte_seconds=None if relay.first_byte is None else relay.first_byte - inbound.started,
             total_seconds=seconds,
             tenant=subject.tenant,
             conversation=subject.conversation,

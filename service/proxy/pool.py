@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from service.fleet import Backend, Ladder, Tier
+from service.proxy.answer_heads import AnswerHead
+from service.proxy.known import KnownHead
 from service.proxy.routing import rungs_down
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class Server:
         "failures",
         "host",
         "idle",
+        "known_answer",
         "outstanding",
         "port",
         "tls",
@@ -54,38 +57,42 @@ class Server:
         self.authority = split.netloc.rpartition("@")[2].encode()
         self.api_key = None if backend.api_key is None else backend.api_key.encode()
         self.idle: list[BackendConnection] = []
+        self.known_answer: KnownHead[AnswerHead] | None = None
+        """The head of its last answer, when the next may have the same."""
         self.outstanding = 0
         self.failures = 0
         self.ejections = 0
         self.until = 0.0
         """Monotonic time at which the current ejection ends."""
-        self.trial = False
-        """A request is finding out whether it is back."""
+        self.trial: object | None = None
+        """The request that is finding out whether it is back."""
 
     def is_usable(self, now: float) -> bool:
         """Not ejected; or the ejection is over and nobody is trying it yet."""
         if self.failures < FAILURES_TO_EJECT:
             return True
-        return now >= self.until and not self.trial
+        return now >= self.until and self.trial is None
 
     @property
     def is_ejected(self) -> bool:
         return self.failures >= FAILURES_TO_EJECT
 
-    def begin(self) -> None:
-        """A request goes to it."""
+    def begin(self, asking: object) -> None:
+        """A request goes to it; `asking` is whoever will end it."""
         self.outstanding += 1
-        if self.is_ejected:
-            self.trial = True
+        if self.is_ejected and self.trial is None:
+            self.trial = asking
 
-    def end(self) -> None:
-        """That request is over, however it ended."""
+    def end(self, asking: object) -> None:
+        """That request is over, however it ended. Those that began before an ejection are no trial of it."""
         self.outstanding -= 1
-        self.trial = False
+        if self.trial is asking:
+            self.trial = None
 
     def answered(self) -> bool:
         """It answered; whether that ended an ejection."""
         was_ejected = self.is_ejected
+        self.trial = None  # it may go on for minutes, and must not stand for the next ejection's
         self.failures = self.ejections = 0
         self.until = 0.0
         return was_ejected

@@ -1,5 +1,7 @@
 """A client's bytes, read into requests by llhttp and by what `heads.judge` adds to it. No I/O.
 
+A connection's next request mostly has the head of the one before; then neither is asked again (`known`).
+
 A refusal is the last thing a reader yields: where the next request would begin is then anybody's guess.
 """
 
@@ -13,6 +15,7 @@ import httptools
 
 from service.proxy.errors import Refusal, head_too_large, malformed, not_implemented, too_large
 from service.proxy.heads import Head, Headers, announced_length, judge
+from service.proxy.known import KnownHead, known
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,16 +38,20 @@ class RequestReader:
 
     __slots__ = (
         "_barren",
+        "_begun",
         "_body",
         "_conversation_header",
         "_head",
         "_head_bytes",
         "_headers",
         "_in_head",
+        "_is_repeated",
+        "_known",
         "_last",
         "_last_version",
         "_max_body",
         "_max_head",
+        "_missing",
         "_parser",
         "_refusal",
         "_target",
@@ -79,6 +86,13 @@ class RequestReader:
         self._body: bytes | bytearray = b""
         self._last: Head | None = None
         self._last_version = ""
+        self._begun = 0
+        """Requests that began in this read."""
+        self._is_repeated = False
+        """The head that was parsed last says the same as the one before."""
+        self._known: KnownHead[Head] | None = None
+        self._missing = 0
+        """Bytes of the body that are still to come under a known head."""
 
     @property
     def is_in_head(self) -> bool:
@@ -97,17 +111,64 @@ class RequestReader:
         """Read on; what follows a last request is nobody's business."""
         if self.is_closed:
             return
+        if self._missing:
+            received = self._read_known(received, self._missing, 0)
+        while self._known is not None and self._head is None and not self._in_head and received:
+            framed = self._known.match(received)
+            if framed is None:
+                break
+            if framed.length > self._max_body:
+                self.refuse(too_large(self._max_body))
+                return
+            self._head = self._known.meaning
+            received = self._read_known(received, framed.length, framed.begin)
+        if received:
+            self._parse(received)
+
+    def _read_known(self, received: bytes, length: int, begin: int) -> bytes:
+        """Body under a known head; returns what follows it."""
+        head = self._head
+        assert head is not None
+        now = self.since = time.monotonic()
+        part = received[begin : begin + length]
+        self._missing = length - len(part)
+        if not self._body:
+            self._body = part
+        elif isinstance(self._body, bytearray):
+            self._body += part
+        else:
+            self._body = bytearray(self._body) + part
+        if not self._missing:
+            body, self._body = self._body, b""
+            self._head = None
+            self.ready.append(Inbound(head=head, body=bytes(body), keep_alive=True, started=now))
+        return received[begin + length :]
+
+    def _parse(self, received: bytes) -> None:
         if not self._in_head:
             self.since = time.monotonic()
+        is_fresh = not self.is_in_request
+        self._begun = 0
+        self._is_repeated = False
         self._barren += len(received)
         try:
             self._parser.feed_data(received)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             if not self.is_closed:
                 self.refuse(self._refusal or malformed(str(error)))
+            return
         if self._barren > self._max_head and self.is_in_request:
             # One endless header reaches `on_header` only at its end, and until then httptools keeps it.
             self.refuse(head_too_large(self._max_head))
+        elif self._is_repeated and is_fresh and self._begun == 1:
+            self._remember(received)
+
+    def _remember(self, received: bytes) -> None:
+        """The head at the beginning of this read, in which no other began, is the one parsed last."""
+        last = self._last
+        if last is None or last.chunked or last.expects_continue or not self._parser.should_keep_alive():
+            return
+        self._known = known(received, last)
 
     def close(self) -> None:
         """Let go of the parser, which holds on to us: garbage in a ring waits for the collector."""
@@ -120,12 +181,14 @@ class RequestReader:
         self.expects_continue = False
         self._in_head = False
         self._head = None
+        self._missing = 0
         self._body = b""
         self.ready.append(refusal)
 
     # -- llhttp calls these ------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
+        self._begun += 1
         self._in_head = True
         self._head_bytes = self._barren = 0
         self._target = b""
@@ -149,6 +212,7 @@ class RequestReader:
             self._stop(not_implemented("Upgrade is not supported."))
         method, version = parser.get_method(), parser.get_http_version()
         head: Head | Refusal | None = self._like_the_last(method, version)
+        self._is_repeated = head is not None
         if head is None:
             head = judge(
                 method=method,

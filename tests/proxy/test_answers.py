@@ -48,7 +48,7 @@ def test_every_framing_and_every_cut_gives_the_same_body(
 ) -> None:
     reader, got = read(framed(body, framing, chunks), cuts)
     assert got == body
-    assert reader.headers[0] == (b"X-A", b"1")
+    assert reader.head.headers[0] == (b"X-A", b"1")
     assert reader.complete == (framing != "end of file")
     assert reader.end_of_file() == (framing == "end of file")
     assert not reader.leftover
@@ -85,7 +85,9 @@ def test_an_independent_client_reads_what_is_written_again(
     body: bytes, framing: str, chunks: list[int]
 ) -> None:
     reader, got = read(framed(body, framing, chunks), [])
-    head, chunked = reader.head_for_client(http10=False, keep_alive=True, extra=[b"x-extra: 1"])
+    head, chunked = reader.head.for_client(
+        http10=False, keep_alive=True, marks=b"x-extra: 1\r\n", length=reader.length, request_id=b"r"
+    )
     if chunked:
         written = head + (b"%x\r\n%b\r\n" % (len(got), got) if got else b"") + reader.last_chunk()
     else:
@@ -110,7 +112,7 @@ def test_interim_answers_are_no_answers(status: int) -> None:
     reader, body = read(
         b"HTTP/1.1 %d X\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz" % status, []
     )
-    assert (reader.status, body) == (200, b"z")
+    assert (reader.head.status, body) == (200, b"z")
     assert reader.interims == ([] if status == 100 else [b"HTTP/1.1 %d X\r\nA: b\r\n\r\n" % status])
 
 
