@@ -60,6 +60,18 @@ class Mirroring:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AccessLogPlan:
+    """Where lines about requests go, and about which."""
+
+    to: str = "stderr"
+    """`stderr`, `stdout`, or the path of a file that is appended to."""
+    sample: float = 0.01
+    """Share of all requests, 0 to 1."""
+    errors: float = 1.0
+    """Share of those that the client saw fail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyConfig:
     """Everything one proxy needs; the same for all its processes."""
 
@@ -89,5 +101,6 @@ class ProxyConfig:
     probe_seconds: float | None = 5.0
     """Between two health checks of a backend; None = passive ejection only."""
     drain_seconds: float = 30.0
+    access_log: AccessLogPlan | None = None
     state_dir: Path = Path(".tiergate")
     """Holds the last known routes, so that a restart without Redis keeps them."""

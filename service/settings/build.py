@@ -110,6 +110,7 @@ def build(
             max_request=shape.proxy.max_request,
             forward_paths=(*default.forward_paths, *shape.proxy.forward_paths),
             drain_seconds=shape.proxy.drain,
+            access_log=places.access_log(shape.proxy.access_log, beside),
             state_dir=state_dir,
         ),
         api=ApiListen(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from service.proxy.config import AccessLogPlan
 from service.settings import units
 from service.settings.problems import Findings, Place
 from service.settings.secrets import (
@@ -16,7 +17,7 @@ from service.settings.secrets import (
     read_secret,
     secret_from,
 )
-from service.settings.shape import TiergateShape
+from service.settings.shape import AccessLogShape, TiergateShape
 from service.store.capture import Keyring
 
 EMBEDDED_REDIS_FILE = "redis.url"
@@ -71,6 +72,14 @@ def listen(environ: Mapping[str, str], name: str, written: units.Listen, finding
     except ValueError as error:
         findings.add((), f"{name}: {error}")
         return written
+
+
+def access_log(shape: AccessLogShape, beside: Path) -> AccessLogPlan | None:
+    """None when nothing is to be written."""
+    if shape.to == "none":
+        return None
+    to = shape.to if shape.to in ("stderr", "stdout") else str(beside / Path(shape.to).expanduser())
+    return AccessLogPlan(to=to, sample=shape.sample, errors=shape.errors)
 
 
 def keyring(

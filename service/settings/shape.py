@@ -97,6 +97,16 @@ class ClientsShape(Shape):
     max_head: Size = written("64KiB", "Larger heads are answered 431.")
 
 
+class AccessLogShape(Shape):
+    """A JSON line per drawn request, without content."""
+
+    to: Annotated[str, Field(min_length=1)] = Field(
+        default="none", description="`none`, `stderr`, `stdout`, or a file, relative to this one."
+    )
+    sample: Share = written("1%", "Of all requests.")
+    errors: Share = written("100%", "Of requests that failed: status 400 and above, answers cut off or late.")
+
+
 class ProxyShape(Shape):
     """The data plane."""
 
@@ -123,6 +133,9 @@ class ProxyShape(Shape):
         "a trailing slash forwards everything below.",
     )
     drain: Duration = written("30s", "For answers under way when the proxy is told to stop.")
+    access_log: Annotated[AccessLogShape, Section] = Field(
+        default=AccessLogShape(), description="A JSON line per drawn request, without content."
+    )
 
 
 class ApiShape(Shape):

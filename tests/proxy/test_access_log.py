@@ -1,0 +1,252 @@
+"""The access log's thread: whole lines, in order, by several processes, and nobody waits for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from service.proxy import access_log
+from service.proxy.access_log import MOST_LINES, ONE_WRITE, AccessLog, check_writable
+from service.proxy.config import AccessLogPlan
+from tests.proxy.standing import eventually
+
+
+def read(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+async def test_lines_are_written_in_order_while_the_process_runs_and_at_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "access.jsonl"
+    log = AccessLog(AccessLogPlan(to=str(path)))
+    log.start()
+    for number in range(1000):
+        log.write({"number": number})
+    await eventually(lambda: path.exists() and len(path.read_text().splitlines()) == 1000)
+    log.write({"number": 1000})
+    await log.close()
+    assert [line["number"] for line in read(path)] == list(range(1001))
+    assert log.dropped == 0
+    assert path.stat().st_mode & 0o007 == 0, "who may not read the directory's owner's files reads no log"
+
+
+async def test_whatever_a_client_sent_stays_one_line_of_ascii(tmp_path: Path) -> None:
+    path = tmp_path / "access.jsonl"
+    log = AccessLog(AccessLogPlan(to=str(path)))
+    log.start()
+    hostile = 'a\nb\r\x1b[31mred\x00\x85\u2028\ud800"}'
+    log.write({"request_id": hostile})
+    await log.close()
+    text = path.read_bytes()
+    assert text.count(b"\n") == 1
+    assert all(byte in range(0x20, 0x7F) for byte in text[:-1])
+    assert read(path)[0]["request_id"] == hostile
+
+
+async def test_a_full_buffer_drops_and_counts(tmp_path: Path) -> None:
+    path = tmp_path / "access.jsonl"
+    log = AccessLog(AccessLogPlan(to=str(path)))  # its thread does not run yet
+    for number in range(MOST_LINES + 7):
+        log.write({"number": number})
+    assert log.dropped == 7
+    log.start()
+    await log.close()
+    assert len(read(path)) == MOST_LINES
+
+
+async def test_a_line_too_long_for_one_write_is_dropped_and_counted(tmp_path: Path) -> None:
+    log = AccessLog(AccessLogPlan(to=str(tmp_path / "access.jsonl")))
+    log.start()
+    log.write({"model": "m" * ONE_WRITE})
+    log.write({"model": "m"})
+    await log.close()
+    assert read(tmp_path / "access.jsonl") == [{"model": "m"}]
+    assert log.dropped == 1
+
+
+async def test_it_follows_a_file_that_was_moved_away(tmp_path: Path) -> None:
+    path = tmp_path / "access.jsonl"
+    log = AccessLog(AccessLogPlan(to=str(path)))
+    log.start()
+    log.write({"number": 1})
+    await eventually(lambda: path.exists() and path.read_text() != "")
+    path.rename(tmp_path / "access.jsonl.1")
+    log.reopen()
+    await eventually(path.exists)
+    log.write({"number": 2})
+    await log.close()
+    assert read(tmp_path / "access.jsonl.1") == [{"number": 1}]
+    assert read(path) == [{"number": 2}]
+
+
+async def test_the_old_file_goes_on_while_the_new_one_cannot_be_opened(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = tmp_path / "logs"
+    directory.mkdir()
+    log = AccessLog(AccessLogPlan(to=str(directory / "access.jsonl")))
+    log.start()
+    log.write({"number": 1})
+    await eventually(lambda: (directory / "access.jsonl").exists())
+    moved = tmp_path / "away"
+    directory.rename(moved)
+    log.reopen()
+    await eventually(lambda: "is not written" in caplog.text)
+    log.write({"number": 2})
+    await log.close()
+    assert read(moved / "access.jsonl") == [{"number": 1}, {"number": 2}]
+    assert "No such file or directory" in caplog.text
+
+
+async def test_a_file_that_cannot_be_opened_at_first_is_tried_again(tmp_path: Path) -> None:
+    directory = tmp_path / "logs"
+    log = AccessLog(AccessLogPlan(to=str(directory / "access.jsonl")))
+    log.start()
+    log.write({"number": 1})
+    await eventually(lambda: log.dropped == 1)
+    directory.mkdir()
+    await eventually(lambda: (directory / "access.jsonl").exists())
+    log.write({"number": 2})
+    await log.close()
+    assert read(directory / "access.jsonl") == [{"number": 2}]
+
+
+async def test_a_pipe_that_nobody_reads_any_more_costs_lines_only() -> None:
+    out, into = os.pipe()
+    os.close(out)
+    log = AccessLog(AccessLogPlan(to=f"/dev/fd/{into}"))
+    log.start()
+    for number in range(10):
+        log.write({"number": number})
+    await eventually(lambda: log.dropped == 10)
+    await log.close()
+    os.close(into)
+
+
+async def test_a_pipe_whose_reader_sleeps_neither_stops_the_loop_nor_the_end() -> None:
+    out, into = os.pipe()
+    log = AccessLog(AccessLogPlan(to=f"/dev/fd/{into}"))
+    log.start()
+    line = {"filler": "x" * 1000}
+    longest = 0.0
+    for _ in range(MOST_LINES + 500):
+        before = time.monotonic()
+        log.write(line)
+        longest = max(longest, time.monotonic() - before)
+    assert log.dropped > 0
+    assert longest < 1.0
+    before = time.monotonic()
+    await log.close()
+    assert time.monotonic() - before < access_log.PATIENCE_AT_END + 3
+    os.close(into)
+    while os.read(out, 1 << 20):  # lets the thread finish
+        pass
+    os.close(out)
+
+
+WRITER = """
+import asyncio, sys
+from service.proxy.access_log import AccessLog
+from service.proxy.config import AccessLogPlan
+
+async def main():
+    log = AccessLog(AccessLogPlan(to=sys.argv[1]))
+    log.start()
+    for number in range(2000):
+        log.write({"writer": sys.argv[2], "number": number, "filler": "x" * (number % 700)})
+        if number % 50 == 0:
+            await asyncio.sleep(0.005)
+    await log.close()
+    sys.exit(1 if log.dropped else 0)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe"])
+def test_several_processes_append_whole_lines_to_one_target(kind: str, tmp_path: Path) -> None:
+    out, into = os.pipe()
+    target = str(tmp_path / "access.jsonl") if kind == "file" else "stdout"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, target, name],
+            stdout=into if kind == "pipe" else subprocess.DEVNULL,
+        )
+        for name in "abc"
+    ]
+    os.close(into)
+    with os.fdopen(out, "rb") as reader:
+        text = reader.read()
+    assert [writer.wait(30) for writer in writers] == [0, 0, 0]
+    if kind == "file":
+        text = (tmp_path / "access.jsonl").read_bytes()
+    lines = [json.loads(line) for line in text.splitlines()]
+    for name in "abc":
+        assert [line["number"] for line in lines if line["writer"] == name] == list(range(2000))
+
+
+@contextmanager
+def files_end_at(size: int) -> Iterator[None]:
+    """As a full disk does: what goes beyond that many bytes is not written."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def test_a_disk_that_fills_up_tears_one_line_and_recovers(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "access.jsonl"
+    log = AccessLog(AccessLogPlan(to=str(path)))
+    log.start()
+    with files_end_at(250):
+        for number in range(10):
+            log.write({"number": number, "filler": "x" * 75})  # 100 bytes
+        await eventually(lambda: log.dropped > 0)
+        log.write({"number": "lost"})
+        await eventually(lambda: log.dropped == 9)
+    log.write({"number": "after"})
+    await log.close()
+    whole, torn = [], 0
+    for line in path.read_text().splitlines():
+        try:
+            whole.append(json.loads(line)["number"])
+        except ValueError:
+            torn += 1
+    assert (whole, torn) == ([0, 1, "after"], 1)
+    assert "File too large" in caplog.text
+
+
+def test_what_is_drawn() -> None:
+    always = AccessLog(AccessLogPlan(to="stderr", sample=1.0, errors=1.0))
+    assert (always.draw(failed=True), always.draw(failed=False)) == ("error", "sample")
+    errors = AccessLog(AccessLogPlan(to="stderr", sample=0.0, errors=1.0))
+    assert (errors.draw(failed=True), errors.draw(failed=False)) == ("error", None)
+    alike = AccessLog(AccessLogPlan(to="stderr", sample=1.0, errors=0.0))
+    assert alike.draw(failed=True) == "sample", "a failure is a request like others"
+    some = AccessLog(AccessLogPlan(to="stderr", sample=0.2, errors=0.0))
+    drawn = sum(some.draw(failed=False) is not None for _ in range(10_000))
+    assert 1700 < drawn < 2300  # seven standard deviations
+
+
+def test_a_log_that_cannot_be_written_is_told_before_anybody_is_served(tmp_path: Path) -> None:
+    check_writable(None)
+    check_writable(AccessLogPlan(to="stderr"))
+    check_writable(AccessLogPlan(to=str(tmp_path / "access.jsonl")))
+    os.mkfifo(tmp_path / "fifo")
+    check_writable(AccessLogPlan(to=str(tmp_path / "fifo")))
+    for to, why in ((tmp_path / "no" / "where", "No such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(OSError, match=why) as caught:
+            check_writable(AccessLogPlan(to=str(to)))
+        assert "proxy.access_log.to" in str(caught.value)
