@@ -7,35 +7,42 @@ from bisect import bisect_right
 from hashlib import blake2b
 from typing import Any
 
-from service.proxy import scan
+from service.proxy.scan import MOST_CONTAINERS
+from service.proxy.surface import Surface
 
 ELIGIBLE = frozenset({b"/v1/chat/completions", b"/v1/completions", b"/v1/responses", b"/v1/messages"})
 """POSTs to these generate, and may be captured."""
 
 _REPEATABLE = ELIGIBLE | {b"/v1/embeddings", b"/tokenize", b"/detokenize"}
 _SAFE = frozenset({b"GET", b"HEAD", b"OPTIONS"})
-_ONCE = (b'"previous_response_id"', b'"conversation"', b'"background"')
+_ONCE = frozenset({b"previous_response_id", b"conversation", b"background"})
 """Words of /v1/responses that leave something behind on the server: asking twice is not asking once."""
 
-_SUSPICIOUS = {
-    b"/v1/chat/completions": (b"file", b"url", b'"tools"', b"\\u00"),
-    b"/v1/completions": (b"\\u00",),
-    b"/v1/responses": (
-        b"previous_response_id",
-        b'"conversation"',
-        b'"prompt"',
-        b"item_reference",
+_ELSEWHERE = frozenset(
+    {
         b"file",
+        b"file_id",
+        b"file_ids",
+        b"file_data",
+        b"file_url",
+        b"input_file",
         b"url",
-        b'"tools"',
-        b"\\u00",
-    ),
-    b"/v1/messages": (b'"container"', b"mcp_servers", b"file", b"url", b'"tools"', b"\\u00"),
+        b"image_url",
+        b"video_url",
+        b"audio_url",
+        b"server_url",
+        b"tools",
+    }
+)
+_SUSPICIOUS = {
+    b"/v1/chat/completions": _ELSEWHERE,
+    b"/v1/completions": frozenset(),
+    b"/v1/responses": _ELSEWHERE | {b"previous_response_id", b"conversation", b"prompt", b"item_reference"},
+    b"/v1/messages": _ELSEWHERE | {b"container", b"mcp_servers"},
 }
-"""Without one of these in its bytes a request neither leans on the server's memory nor points elsewhere;
-`\\u00` may spell any of them."""
+"""Without one of these words a request neither leans on the server's memory nor points elsewhere."""
 
-_EXPLICIT = (b'"metadata"', b"previous_response_id", b'"conversation"', b"\\u00")
+_EXPLICIT = frozenset({b"metadata", b"previous_response_id", b"conversation"})
 """Without one of these a body names no conversation."""
 
 _LENGTHS = (2 * 1024, 8 * 1024, 32 * 1024, 128 * 1024)
@@ -56,13 +63,18 @@ def is_eligible(method: bytes, path: bytes) -> bool:
     return method == b"POST" and path in ELIGIBLE
 
 
-def is_replayable(method: bytes, path: bytes, plain: bytes | None) -> bool:
-    """Whether asking again is harmless, should the first asking have been lost; None = unreadable body."""
+def is_replayable(method: bytes, path: bytes) -> bool | None:
+    """Whether asking again is harmless, should the first have been lost; None = it hangs on the body."""
     if method in _SAFE:
         return True
-    if method != b"POST" or path not in _REPEATABLE or plain is None:
+    if method != b"POST" or path not in _REPEATABLE:
         return False
-    return path != b"/v1/responses" or not any(word in plain for word in _ONCE)
+    return None if path == b"/v1/responses" else True
+
+
+def leaves_traces(surface: Surface) -> bool:
+    """Whether a request to /v1/responses may leave something behind on the server."""
+    return surface.names_any(_ONCE) or surface.may_be_disguised
 
 
 def is_sampled(rate: float, salt: bytes, key: bytes) -> bool:
@@ -86,24 +98,26 @@ def percent_of(salt: bytes, key: bytes) -> int:
     return _point(salt, b"route", key) * 100 >> 64
 
 
-def stratum_of(body: bytes) -> str:
+def stratum_of(size: int, surface: Surface | None) -> str:
     """Length of the request, whether it wants structure, whether it streams: `8k-32k/structured/stream`."""
-    return _STRATA[bisect_right(_LENGTHS, len(body)), scan.wants_structure(body), scan.streams(body)]
+    if surface is None:
+        return _STRATA[bisect_right(_LENGTHS, size), False, False]
+    return _STRATA[bisect_right(_LENGTHS, size), surface.wants_structure, surface.streams]
 
 
-def names_conversation(plain: bytes) -> bool:
+def names_conversation(surface: Surface) -> bool:
     """Whether the body may name its conversation and is worth reading for it."""
-    return any(word in plain for word in _EXPLICIT)
+    return surface.names_any(_EXPLICIT) or surface.may_be_disguised
 
 
-def is_suspicious(path: bytes, plain: bytes) -> bool:
+def is_suspicious(path: bytes, surface: Surface) -> bool:
     """Whether the request may be one that no other server can answer, and is worth reading to find out."""
-    return any(word in plain for word in _SUSPICIOUS[path])
+    return surface.names_any(_SUSPICIOUS[path]) or surface.may_be_disguised
 
 
 def read_json(plain: bytes) -> Any:
     """The body's JSON value; None when it is none, or one that would cost too much memory."""
-    if plain.count(b"[") + plain.count(b"{") > scan.MOST_CONTAINERS:
+    if plain.count(b"[") + plain.count(b"{") > MOST_CONTAINERS:
         return None
     try:
         return json.loads(plain)

@@ -14,13 +14,15 @@ import zstandard
 
 from evaluators.exchange import Endpoint, Request
 from service.fleet import Ladder, Tier
-from service.proxy import admission, scan
+from service.proxy import admission
 from service.proxy.config import ProxyConfig
 from service.proxy.errors import Refusal
 from service.proxy.heads import ForwardPaths, Head
 from service.proxy.meters import Ledger
 from service.proxy.recorder import Subject
 from service.proxy.requests import Inbound
+from service.proxy.scan import ModelName, Trouble, form_model, renamed
+from service.proxy.surface import Surface
 from service.store.capture import capture_id
 from service.store.counters import Skipped
 from service.wire import (
@@ -47,7 +49,7 @@ class Admission:
 
     inbound: Inbound
     ladder: Ladder
-    found: scan.ModelName | None
+    found: ModelName | None
     plain: bytes | None
     """The body without its content coding; None when it cannot be read."""
     sticky: bytes
@@ -55,12 +57,14 @@ class Admission:
     is_replayable: bool
     subject: Subject | None
     """None when the exchange is not kept."""
+    skipped: Skipped | None = None
+    """Why it is not."""
 
     def body_for(self, tier: Tier) -> bytes:
         """The body as the tier's backends want it: at most with another model name in the client's place."""
         if self.found is None or self.plain is None or self.found.name == tier.model:
             return self.inbound.body
-        body = scan.renamed(self.plain, self.found, tier.model)
+        body = renamed(self.plain, self.found, tier.model)
         for coding in self.inbound.head.content_encoding.split(b","):
             body = _ENCODERS[coding.strip().removeprefix(b"x-")](body)
         return body
@@ -72,6 +76,19 @@ class OwnAnswer:
 
     status: HTTPStatus
     content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What a head alone decides; kept with the head, since a client's next request mostly has the same."""
+
+    door: Door
+    answer: OwnAnswer | Refusal | None
+    """What no backend is asked for."""
+    is_eligible: bool
+    is_form: bool
+    is_replayable: bool | None
+    """None = it hangs on the body."""
 
 
 class Door:
@@ -90,44 +107,68 @@ class Door:
     def admit(self, inbound: Inbound, *, split: Callable[[str], bool]) -> Admission | OwnAnswer | Refusal:
         """What becomes of a request; `split` tells whether a model's traffic is divided between tiers."""
         head = inbound.head
-        path = head.path
-        if path not in self._forwarded:
-            return self._stopped(Skipped.NOT_GENERATION, _not_found(path))
-        if path.startswith(b"/v1/models") and head.method != b"OPTIONS":
-            answer = self._models(head)
-            if answer is not None:
-                return self._stopped(Skipped.NOT_GENERATION, answer)
-        plain = self._decoded(inbound)
-        eligible = admission.is_eligible(head.method, path)
-        found = None if not plain else _named_model(head, plain)
-        if isinstance(found, scan.Trouble):
-            return self._stopped(
-                Skipped.TIER_UNKNOWN if eligible else Skipped.NOT_GENERATION, _trouble(found)
-            )
-        ladder = self._ladder(head, found, plain)
-        if isinstance(ladder, Refusal):
-            return self._stopped(Skipped.TIER_UNKNOWN if eligible else Skipped.NOT_GENERATION, ladder)
+        entry = head.entry
+        if entry is None or entry.door is not self:
+            entry = head.entry = self._entry(head)
+        if entry.answer is not None:
+            return self._stopped(Skipped.NOT_GENERATION, entry.answer)
+        plain = inbound.body if not head.content_encoding else self._decoded(inbound)
+        surface: Surface | None = None
+        found: ModelName | Trouble | None = None
+        if plain:
+            if entry.is_form:
+                found = form_model(plain, head.content_type)
+            else:
+                surface = Surface(plain)
+                found = surface.model
+        if isinstance(found, ModelName) and found.name in self._ladders:
+            ladder = self._ladders[found.name]
+        else:
+            chosen = self._ladder(head, found, plain)
+            if isinstance(chosen, Refusal):
+                why = Skipped.TIER_UNKNOWN if entry.is_eligible else Skipped.NOT_GENERATION
+                return self._stopped(why, chosen)
+            ladder = chosen
         model = ladder.model
-        self._ledger.seen(model)
         self._sequence += 1
         kept: Subject | Skipped = Skipped.NOT_GENERATION
-        if eligible:
-            stratum = admission.stratum_of(plain if plain is not None else inbound.body)
-            self._ledger.traffic(model, stratum)
-            kept = self._keep(inbound, plain, model, stratum)
-        if isinstance(kept, Skipped):
-            self._ledger.skipped(model, kept)
+        stratum = ""
+        if entry.is_eligible:
+            stratum = admission.stratum_of(len(inbound.body if plain is None else plain), surface)
+            kept = self._keep(inbound, plain, surface, model, stratum)
+        self._ledger.arrived(model, stratum, kept if isinstance(kept, Skipped) else None)
+        is_replayable = entry.is_replayable
+        if is_replayable is None:
+            is_replayable = surface is not None and not admission.leaves_traces(surface)
         return Admission(
             inbound=inbound,
             ladder=ladder,
-            found=found,
+            found=found if isinstance(found, ModelName) else None,
             plain=plain,
             sticky=self._sticky(head, plain) if split(model) else b"",
-            is_replayable=admission.is_replayable(head.method, path, plain),
+            is_replayable=is_replayable and plain is not None,
             subject=kept if isinstance(kept, Subject) else None,
+            skipped=kept if isinstance(kept, Skipped) else None,
         )
 
-    def _keep(self, inbound: Inbound, plain: bytes | None, model: str, stratum: str) -> Subject | Skipped:
+    def _entry(self, head: Head) -> Entry:
+        path = head.path
+        answer: OwnAnswer | Refusal | None = None
+        if path not in self._forwarded:
+            answer = _not_found(path)
+        elif path.startswith(b"/v1/models") and head.method != b"OPTIONS":
+            answer = self._models(head)
+        return Entry(
+            door=self,
+            answer=answer,
+            is_eligible=admission.is_eligible(head.method, path),
+            is_form=head.content_type[:10].lower() == b"multipart/",
+            is_replayable=admission.is_replayable(head.method, path),
+        )
+
+    def _keep(
+        self, inbound: Inbound, plain: bytes | None, surface: Surface | None, model: str, stratum: str
+    ) -> Subject | Skipped:
         """The subject of a capture, or why there is none. Whatever needs reading comes last."""
         head, mirroring = inbound.head, self._config.mirroring
         if head.opted_out or head.replay:
@@ -137,7 +178,12 @@ class Door:
         identity = capture_id(self._instance, self._sequence, model)
         conversation = None if head.conversation is None else head.conversation.decode("utf-8", "replace")
         request: Request | None = None
-        if conversation is None and plain is not None and admission.names_conversation(plain):
+        if (
+            conversation is None
+            and plain is not None
+            and surface is not None
+            and admission.names_conversation(surface)
+        ):
             request = _read(head, plain)
             conversation = None if request is None else explicit_conversation(request)
         # By conversation where it is known, so that a conversation is kept whole or not at all.
@@ -148,7 +194,7 @@ class Door:
             return Skipped.TOO_LARGE
         if plain is None:
             return Skipped.STATEFUL  # nobody here can tell what it leans on
-        if admission.is_suspicious(head.path, plain):
+        if surface is not None and admission.is_suspicious(head.path, surface):
             request = request or _read(head, plain)
             if request is None or is_stateful(request):
                 return Skipped.STATEFUL
@@ -173,13 +219,10 @@ class Door:
 
     def _stopped(self, reason: Skipped, answer: OwnAnswer | Refusal) -> OwnAnswer | Refusal:
         """Requests that reach no model count under the empty name: clients must not make up counters."""
-        self._ledger.seen("")
-        self._ledger.skipped("", reason)
+        self._ledger.arrived("", "", reason)
         return answer
 
     def _decoded(self, inbound: Inbound) -> bytes | None:
-        if not inbound.head.content_encoding:
-            return inbound.body
         try:
             return decode(
                 inbound.body, inbound.head.content_encoding.decode("latin-1"), limit=self._config.max_request
@@ -187,10 +230,11 @@ class Door:
         except Undecodable:
             return None
 
-    def _ladder(self, head: Head, found: scan.ModelName | None, plain: bytes | None) -> Ladder | Refusal:
+    def _ladder(self, head: Head, found: ModelName | Trouble | None, plain: bytes | None) -> Ladder | Refusal:
+        if isinstance(found, Trouble):
+            return _trouble(found)
         if found is not None:
-            ladder = self._ladders.get(found.name)
-            return _no_such_model(found.name, self._ladders) if ladder is None else ladder
+            return _no_such_model(found.name, self._ladders)
         if self._default is not None:
             return self._ladders[self._default]
         if plain is None:
@@ -228,12 +272,6 @@ class Door:
         return OwnAnswer(HTTPStatus.OK, json.dumps(_model_entry(name[1:])).encode())
 
 
-def _named_model(head: Head, plain: bytes) -> scan.ModelName | scan.Trouble | None:
-    if head.content_type[:10].lower() == b"multipart/":
-        return scan.form_model(plain, head.content_type)
-    return scan.find_model(plain)
-
-
 def _read(head: Head, plain: bytes) -> Request | None:
     """The request as the evaluators see it; None when it is not one, which is for its backend to say."""
     body = admission.read_json(plain)
@@ -266,9 +304,9 @@ def _not_found(path: bytes) -> Refusal:
     )
 
 
-def _trouble(trouble: scan.Trouble) -> Refusal:
+def _trouble(trouble: Trouble) -> Refusal:
     message = {
-        scan.Trouble.DUPLICATE: "The body names `model` more than once.",
-        scan.Trouble.TOO_COMPLEX: "The body is too deep or has too many parts to find its `model`.",
+        Trouble.DUPLICATE: "The body names `model` more than once.",
+        Trouble.TOO_COMPLEX: "The body is too deep or has too many parts to find its `model`.",
     }[trouble]
     return Refusal(status=HTTPStatus.BAD_REQUEST, code=trouble.value, message=message, param="model")

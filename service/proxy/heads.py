@@ -10,9 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from service.proxy.errors import Refusal, malformed, not_implemented
+
+if TYPE_CHECKING:
+    from service.proxy.door import Entry
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -85,6 +89,8 @@ class Head:
     conversation: bytes | None
     templates: dict[tuple[bytes, bytes | None], Template] = field(default_factory=dict)
     """What `request_head` has made of it, by backend: a client's next request mostly has the same head."""
+    entry: Entry | None = None
+    """What the door has made of it."""
 
 
 def judge(

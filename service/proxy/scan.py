@@ -1,24 +1,32 @@
-"""What the door has to know of a request body: its top-level `model`, and what the stratum says.
+"""Where a request body names its model. Pure.
 
-Bodies are megabytes and mostly one long string, so nothing here parses more of them than it must. Pure.
+Bodies are megabytes and mostly one long string, so nothing here makes values of what it passes over.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from enum import StrEnum
-from json.decoder import scanstring  # type: ignore[attr-defined]  # typeshed leaves it out
 from typing import NamedTuple
 
 MOST_CONTAINERS = 200_000
 """Objects and arrays in a body that is read to its end; each costs the proxy memory."""
+MOST_TOKENS = 200_000
+"""Strings, objects and arrays that are passed over to find a model; each costs everybody time."""
 
 _KEY = b'"model"'
 _SPELLED = b"\\u006"
 """Every letter of "model" is U+006x: without this no key is `model` in disguise."""
-_NAMED = re.compile(rb'"model"[ \t\r\n]*+:[ \t\r\n]*+("(?:[^"\\\x00-\x1f]|\\.)*+")')
+_VALUE = re.compile(rb'[ \t\r\n]*+:[ \t\r\n]*+("(?:[^"\\]|\\.)*+")?', re.DOTALL)
+"""A colon and what follows it, as far as that is a string."""
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[][{}]', re.DOTALL)
+"""A string, whole unless the body ends in it; or what opens or closes a container."""
+_KEY_END = re.compile(rb"[ \t\r\n]*+:")
+_OPENING, _CLOSING = b"{[", b"}]"
+_BACKSLASH = ord("\\")
+_LONGEST_KEY = 32
+"""Bytes of `model` spelled with escapes only, and its quotes."""
 _BOUNDARY = re.compile(rb';[ \t]*+boundary=(?:"([^"]{1,200})"|([^\s;,"]{1,200}))', re.IGNORECASE)
 _FORM_FIELD = re.compile(
     rb'^Content-Disposition:[ \t]*+form-data;[ \t]*+name="?model"?[ \t]*+\r?$', re.IGNORECASE | re.MULTILINE
@@ -27,10 +35,6 @@ _PART_HEAD = 2048
 """Bytes of the headers of one part of a form."""
 _MOST_PARTS = 1000
 _BOM = b"\xef\xbb\xbf"
-_TRUE = re.compile(rb"[ \t\r\n]*+:[ \t\r\n]*+true")
-_SPACE = " \t\r\n"
-# Numbers stay text: a million digits are nobody's int.
-_SCANNER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str).scan_once  # type: ignore[attr-defined]
 
 
 class Trouble(StrEnum):
@@ -51,18 +55,16 @@ class ModelName(NamedTuple):
 def find_model(body: bytes) -> ModelName | Trouble | None:
     """The top-level `model` of a JSON object; None when there is none that is a string, or no JSON object."""
     at = body.find(_KEY)
-    if _SPELLED not in body:
-        if at < 0:
-            return None
-        if body.find(_KEY, at + len(_KEY)) >= 0:
-            return _first_model(body, only=False)
-        named = _NAMED.match(body, at)
-        if named is None:
-            return None
-        if body[:at].removeprefix(_BOM).strip() == b"{":
-            return _model(body, named.start(1), named.end(1))
-        return _first_model(body, only=True)
-    return _first_model(body, only=False)
+    if _SPELLED in body or (at >= 0 and body.find(_KEY, at + len(_KEY)) >= 0):
+        return _walk(body)
+    end = at + len(_KEY)
+    if at < 1 or body[at - 1] == _BACKSLASH or _KEY_END.match(body, end) is None:
+        return None
+    # The only one there is counts when it stands in the outermost object: look for the nearer way out.
+    depth = _climb(body, 0, at) if 2 * at < len(body) else _climb(body, end, len(body))
+    if depth is None:
+        return Trouble.TOO_COMPLEX
+    return _value(body, end) if abs(depth) == 1 else None
 
 
 def form_model(body: bytes, content_type: bytes) -> ModelName | Trouble | None:
@@ -95,84 +97,55 @@ def renamed(body: bytes, found: ModelName, name: str) -> bytes:
     return b"%b%b%b" % (body[: found.start], spelled, body[found.end :])
 
 
-def streams(body: bytes) -> bool:
-    """Whether the request asks for a stream; read off the surface, since only a label hangs on it."""
-    at = body.find(b'"stream"')
-    return at >= 0 and _TRUE.match(body, at + 8) is not None
+def _climb(body: bytes, start: int, end: int) -> int | None:
+    """How many more containers open than close between two places outside of strings; None if too many."""
+    depth = 0
+    for tokens, token in enumerate(_TOKEN.finditer(body, start, end)):
+        if tokens > MOST_TOKENS:
+            return None
+        first = body[token.start()]
+        if first in _OPENING:
+            depth += 1
+        elif first in _CLOSING:
+            depth -= 1
+    return depth
 
 
-def wants_structure(body: bytes) -> bool:
-    """Whether the request asks for structured output or offers tools; read off the surface."""
-    return (
-        b'"tools"' in body
-        or b'format"' in body  # of `response_format`, and of /v1/responses
-        or b'"structured_outputs"' in body
-        or b'"guided_' in body
-    )
-
-
-def _first_model(body: bytes, *, only: bool) -> ModelName | Trouble | None:
-    """Walk the top-level keys; `only` when the caller knows that no second `model` follows."""
-    if body.count(b"{") + body.count(b"[") > MOST_CONTAINERS:
-        return Trouble.TOO_COMPLEX
+def _walk(body: bytes) -> ModelName | Trouble | None:
+    """Look at every key of the outermost object: more than one may be `model`, or spell it with escapes."""
     found: ModelName | None = None
-    keys = 0
-    try:
-        for key, start, end in _top_level(body):
-            if key != "model":
-                continue
+    depth = keys = 0
+    for tokens, token in enumerate(_TOKEN.finditer(body)):
+        if tokens > MOST_TOKENS:
+            return Trouble.TOO_COMPLEX
+        first = body[token.start()]
+        if first in _OPENING:
+            depth += 1
+        elif first in _CLOSING:
+            depth -= 1
+        elif depth == 1 and _is_model(token[0]) and _KEY_END.match(body, token.end()) is not None:
             keys += 1
             if keys > 1:
                 return Trouble.DUPLICATE
-            found = _model(body, start, end)
-            if only:
-                return found
-    except RecursionError:
-        return Trouble.TOO_COMPLEX
-    except (StopIteration, ValueError, IndexError):
-        pass  # Not JSON: the backend says so better than we can.
+            found = _value(body, token.end())
     return found
 
 
-def _top_level(body: bytes) -> Iterator[tuple[str, int, int]]:
-    """Key, and start and end of its value, of each member of the outermost object."""
-    text = body.decode("latin-1")  # one character a byte, so positions in text are positions in the body
-    at = _skip(text, len(_BOM) if body.startswith(_BOM) else 0)
-    if text[at] != "{":
-        return
-    at = _skip(text, at + 1)
-    while text[at] == '"':
-        key, at = scanstring(text, at + 1, False)
-        at = _skip(text, at)
-        if text[at] != ":":
-            return
-        start = _skip(text, at + 1)
-        _, at = _value(text, start)
-        yield key, start, at
-        at = _skip(text, at)
-        if text[at] != ",":
-            return
-        at = _skip(text, at + 1)
+def _is_model(quoted: bytes) -> bool:
+    return quoted == _KEY or (len(quoted) <= _LONGEST_KEY and b"\\" in quoted and _text(quoted) == "model")
 
 
-def _value(text: str, at: int) -> tuple[object, int]:
+def _value(body: bytes, at: int) -> ModelName | None:
+    """The string behind the colon at `at`; None when what is there is no string."""
+    value = _VALUE.match(body, at)
+    name = None if value is None or value[1] is None else _text(value[1])
+    return None if value is None or name is None else ModelName(name, *value.span(1))
+
+
+def _text(quoted: bytes) -> str | None:
+    """What a JSON string says; None when it says nothing."""
     try:
-        value: tuple[object, int] = _SCANNER(text, at)
-    except StopIteration as error:  # inside a generator it would turn into RuntimeError
-        raise ValueError("not a JSON value") from error
-    return value
-
-
-def _skip(text: str, at: int) -> int:
-    while text[at] in _SPACE:
-        at += 1
-    return at
-
-
-def _model(body: bytes, start: int, end: int) -> ModelName | None:
-    raw = body[start:end]
-    try:
-        name = raw[1:-1].decode() if raw[:1] == b'"' and b"\\" not in raw else json.loads(raw)
+        text: str = json.loads(quoted, strict=False) if b"\\" in quoted else quoted[1:-1].decode()
     except ValueError:
         return None
-    return ModelName(name, start, end) if isinstance(name, str) else None
+    return text

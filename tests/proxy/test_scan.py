@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.proxy import scan
 from service.proxy.scan import ModelName, Trouble, find_model, form_model, renamed
+from service.proxy.surface import Surface
 
 FORM = b"multipart/form-data; boundary=b"
 
@@ -62,9 +62,15 @@ def as_a_parser_sees_it(body: str) -> list[Any]:
 @example('{"x":{"model":"a"},"model":"b"}')
 @example('{"x":"\\"model\\":","model" : "b"}')
 @example('{"x":"a\\"model"}')
+@example('{"a\\"model":"x"}')
+@example('{"a\\"model":"x","model":"b"}')
+@example('{"model":"model","x":"model"}')
+@example('{"x":[1,{"y":"z"}],"model":"b","z":[{"a":{}}]}')
 def test_the_scan_agrees_with_a_full_parser(body: str) -> None:
     values = as_a_parser_sees_it(body)
-    found = find_model(body.encode("utf-8", "surrogatepass"))
+    raw = body.encode("utf-8", "surrogatepass")
+    found = find_model(raw)
+    assert Surface(raw).model == found
     if len(values) > 1:
         assert found is Trouble.DUPLICATE
     elif values and isinstance(values[0], str):
@@ -94,15 +100,32 @@ def test_renaming_changes_the_model_and_nothing_else(body: str, name: str) -> No
 def test_what_is_no_json_never_raises(body: bytes) -> None:
     find_model(body)
     form_model(body, b"multipart/form-data; boundary=b")
-    scan.streams(body)
-    scan.wants_structure(body)
+    surface = Surface(body)
+    assert surface.streams in (True, False)
+    assert surface.wants_structure in (True, False)
+
+
+@pytest.mark.parametrize("part", [b"[[],", b'"a",', b'{"model":1},'])
+def test_breadth_is_bounded(part: bytes) -> None:
+    assert find_model(b'{"m\\u006f":[' + part * 250_000) is Trouble.TOO_COMPLEX
+
+
+def test_depth_is_no_matter() -> None:
+    nested = b"[" * 50_000 + b'"model","model"' + b"]" * 50_000
+    found = find_model(b'{"a":' + nested + b',"model":"m"}')
+    assert isinstance(found, ModelName)
+    assert found.name == "m"
 
 
 @pytest.mark.parametrize(
-    "body", [b'{"a":' + b"[" * 100_000 + b'"model","model"', b'{"m\\u006f":' + b"[[]," * 150_000]
+    "part", [b"1,", b'"",', b'"\\"",', b"[],", b"{", b'"', b'\\"', b'"model",', b"\\u006d"]
 )
-def test_depth_and_breadth_are_bounded(body: bytes) -> None:
-    assert find_model(body) is Trouble.TOO_COMPLEX
+def test_a_hostile_body_is_looked_at_in_no_time(part: bytes) -> None:
+    body = b'{"model":"a","x":[' + part * (8_000_000 // len(part)) + b'],"model":"b"}'
+    started = time.process_time()
+    Surface(body)
+    Surface(body[14:])
+    assert time.process_time() - started < 1.0
 
 
 def test_a_model_behind_megabytes_is_found() -> None:
@@ -185,4 +208,5 @@ def test_a_byte_order_mark_hides_no_model() -> None:
     ],
 )
 def test_labels_are_read_off_the_surface(body: bytes, streams: bool, structured: bool) -> None:
-    assert (scan.streams(body), scan.wants_structure(body)) == (streams, structured)
+    surface = Surface(body)
+    assert (surface.streams, surface.wants_structure) == (streams, structured)
