@@ -15,8 +15,8 @@ def test_the_least_outstanding_is_asked_and_ties_take_turns() -> None:
     a, b, c = servers.of("m", "t0")
     picked = [pick.server for _ in range(6) if (pick := servers.pick(model, model.baseline, now=0.0))]
     assert {picked.count(server) for server in (a, b, c)} == {2}
-    a.begin()
-    b.begin()
+    a.begin(object())
+    b.begin(object())
     assert [servers.pick(model, model.baseline, now=0.0).server for _ in range(3)] == [c] * 3  # type: ignore[union-attr]
 
 
@@ -40,17 +40,63 @@ def test_after_an_ejection_one_request_tries_and_its_failure_doubles_the_time() 
         assert not server.is_usable(now + length * 0.99)
         now += length
         assert server.is_usable(now)
-        server.begin()
+        server.begin(trial := object())
         assert not server.is_usable(now), "one trial at a time"
-        server.end()
+        server.end(trial)
         server.failed(now, surely=True)
         length = min(length * 2, LONGEST_EJECTION)
-    server.begin()
-    server.end()
+    server.begin(trial := object())
     assert server.answered()
+    server.end(trial)
     assert server.is_usable(now)
     server.failed(now, surely=True)
     assert server.is_usable(now + SHORTEST_EJECTION), "an answer makes the next ejection short again"
+
+
+def test_only_the_trial_itself_ends_the_trial() -> None:
+    server = Server(Backend(url="http://a"))
+    older, trial = object(), object()
+    server.begin(older)
+    server.failed(0.0, surely=True)
+    server.begin(trial)
+    server.end(older)
+    assert not server.is_usable(SHORTEST_EJECTION), "the trial still runs"
+    server.end(trial)
+    assert server.is_usable(SHORTEST_EJECTION), "it ended without an answer, so another may try"
+    assert server.outstanding == 0
+
+
+def test_a_second_request_during_a_trial_does_not_take_it_over() -> None:
+    server = Server(Backend(url="http://a"))
+    server.failed(0.0, surely=True)
+    trial, other = object(), object()
+    server.begin(trial)
+    server.begin(other)  # picked by who knew no better
+    server.end(other)
+    assert not server.is_usable(SHORTEST_EJECTION)
+    server.end(trial)
+    assert server.is_usable(SHORTEST_EJECTION)
+
+
+def test_a_trial_that_was_answered_and_streams_on_is_no_trial_of_the_next_ejection() -> None:
+    server = Server(Backend(url="http://a"))
+    server.failed(0.0, surely=True)
+    server.begin(stream := object())
+    assert server.answered()
+    server.failed(5.0, surely=True)
+    assert server.is_usable(5.0 + SHORTEST_EJECTION), "somebody may try although the old stream goes on"
+    server.begin(trial := object())
+    server.end(stream)
+    assert not server.is_usable(5.0 + SHORTEST_EJECTION)
+    server.end(trial)
+
+
+def test_failures_while_ejected_neither_prolong_nor_count_as_ejections() -> None:
+    server = Server(Backend(url="http://a"))
+    assert server.failed(0.0, surely=True)
+    assert not any(server.failed(SHORTEST_EJECTION / 2) for _ in range(10))
+    assert server.is_usable(SHORTEST_EJECTION)
+    assert server.ejections == 1
 
 
 def test_a_lower_rung_stands_in_and_a_higher_one_never() -> None:
