@@ -78,7 +78,7 @@ class ClientConnection(asyncio.Protocol):
     def eof_received(self) -> bool:
         """A client that ends its side has gone, unless the configuration says that it may still listen."""
         if self._lingers_until is None and (self._relay is not None or self._waiting):
-            if self._plane.config.half_close:
+            if self._plane.config.half_close and self._transport.can_write_eof():  # TLS cannot
                 self._half_closed = True
                 return True
             self._abandon()

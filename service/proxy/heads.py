@@ -59,6 +59,7 @@ _DOTS = (b".", b"..")
 _MOST_PATHS = 1000
 
 
+OwnHeaders = tuple[tuple[bytes, bytes], ...]
 Template = tuple[bytes, bytes, bytes]
 """What stands before the length, the name of the length as the client spelled it, what stands behind it."""
 
@@ -87,7 +88,7 @@ class Head:
     opted_out: bool
     replay: bool
     conversation: bytes | None
-    templates: dict[tuple[bytes, bytes | None], Template] = field(default_factory=dict)
+    templates: dict[tuple[bytes, bytes | None, OwnHeaders], Template] = field(default_factory=dict)
     """What `request_head` has made of it, by backend: a client's next request mostly has the same head."""
     entry: Entry | None = None
     """What the door has made of it."""
@@ -184,13 +185,22 @@ def judge(
 
 
 def request_head(
-    head: Head, *, authority: bytes, api_key: bytes | None, length: int, request_id: bytes
+    head: Head,
+    *,
+    authority: bytes,
+    api_key: bytes | None,
+    length: int,
+    request_id: bytes,
+    ours: OwnHeaders = (),
 ) -> bytes:
-    """The head as a backend gets it: as it would have come to it directly, so with the backend's own Host."""
-    key = (authority, api_key)
+    """The head as a backend gets it: as it would have come to it directly, so with the backend's own Host.
+
+    `ours` are the headers that the configuration gives this backend, instead of the client's of those names.
+    """
+    key = (authority, api_key, ours)
     template = head.templates.get(key)
     if template is None:
-        template = head.templates[key] = _template(head, authority, api_key)
+        template = head.templates[key] = _template(head, authority, api_key, ours)
     before, length_name, after = template
     if length_name or length or head.chunked:
         before = b"%b%b: %d\r\n%b" % (before, length_name or b"content-length", length, after)
@@ -199,14 +209,16 @@ def request_head(
     return before + b"\r\n"
 
 
-def _template(head: Head, authority: bytes, api_key: bytes | None) -> Template:
+def _template(head: Head, authority: bytes, api_key: bytes | None, ours: OwnHeaders) -> Template:
+    replaced = {name.lower() for name, _ in ours}
+    is_known = api_key is not None or b"authorization" in replaced
     lines = [b"%b %b HTTP/1.1\r\n" % (head.method, head.target)]
     if b"host" not in head.names:
         lines.append(b"host: %b\r\n" % authority)
     before, length_name = b"", b""
     has_key = False
     for (name, value), low in zip(head.headers, head.names, strict=True):
-        if low in head.dropped:
+        if low in head.dropped or low in replaced:
             continue
         if low == b"host":
             value = authority
@@ -217,11 +229,12 @@ def _template(head: Head, authority: bytes, api_key: bytes | None) -> Template:
             if has_key:
                 continue
             value, has_key = b"Bearer " + api_key, True
-        elif low == b"x-api-key" and api_key is not None:
+        elif low == b"x-api-key" and is_known:
             continue
         lines.append(b"%b: %b\r\n" % (name, value))
     if not has_key and api_key is not None:
         lines.append(b"authorization: Bearer %b\r\n" % api_key)
+    lines += [b"%b: %b\r\n" % each for each in ours]
     rest = b"".join(lines)
     return (before, length_name, rest) if length_name else (rest, b"", b"")
 

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from service.fleet import Backend, Ladder, Tier
 from service.proxy.answer_heads import AnswerHead
+from service.proxy.heads import OwnHeaders
 from service.proxy.known import KnownHead
 from service.proxy.routing import rungs_down
 
@@ -35,6 +36,7 @@ class Server:
         "authority",
         "ejections",
         "failures",
+        "headers",
         "host",
         "idle",
         "known_answer",
@@ -56,6 +58,8 @@ class Server:
         self.tls = ssl.create_default_context() if split.scheme == "https" else None
         self.authority = split.netloc.rpartition("@")[2].encode()
         self.api_key = None if backend.api_key is None else backend.api_key.encode()
+        self.headers: OwnHeaders = ()
+        """What the configuration adds to each request, in place of what the client sent of those names."""
         self.idle: list[BackendConnection] = []
         self.known_answer: KnownHead[AnswerHead] | None = None
         """The head of its last answer, when the next may have the same."""

@@ -142,6 +142,7 @@ class Relay:
             api_key=self.server.api_key,
             length=len(body),
             request_id=self.request_id,
+            ours=self.server.headers,
         )
         self._connection = connection
         self._reader = AnswerReader(for_head=inbound.head.method == b"HEAD", known=self.server.known_answer)

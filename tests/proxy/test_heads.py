@@ -240,3 +240,28 @@ def test_an_http_1_0_request_needs_no_host_and_gets_the_backend_s() -> None:
 def test_several_hosts_are_refused_under_http_1_0_too() -> None:
     judged = judge(method=b"GET", target=b"/v1/x", version="1.0", headers=[(b"Host", b"a"), (b"Host", b"a")])
     assert isinstance(judged, Refusal)
+
+
+def test_a_backends_own_headers_replace_the_clients_and_hide_its_credentials() -> None:
+    head = judge(
+        method=b"POST",
+        target=b"/v1/x",
+        version="1.1",
+        headers=[
+            (b"Host", b"proxy"),
+            (b"X-Tenant", b"mine"),
+            (b"x-api-key", b"client"),
+            (b"Connection", b"x-tenant"),
+            (b"Content-Length", b"2"),
+        ],
+    )
+    assert isinstance(head, Head)
+    ours = ((b"x-tenant", b"gold"), (b"Authorization", b"Basic Zw=="))
+    written = request_head(head, authority=b"gpu", api_key=None, length=2, request_id=b"r", ours=ours)
+    assert written == (
+        b"POST /v1/x HTTP/1.1\r\nHost: gpu\r\nContent-Length: 2\r\n"
+        b"x-tenant: gold\r\nAuthorization: Basic Zw==\r\nx-request-id: r\r\n\r\n"
+    )
+    plain = request_head(head, authority=b"gpu", api_key=None, length=2, request_id=b"r")
+    assert b"gold" not in plain, "another backend of the same address has none of them"
+    assert b"x-api-key: client" in plain
