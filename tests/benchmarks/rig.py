@@ -6,10 +6,12 @@ the spread of their ratio to themselves (A/A) says what a ratio is worth on this
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import re
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -42,6 +44,14 @@ def wait_for(port: int, seconds: float = 30.0) -> None:
     raise TimeoutError(f"nothing listens on port {port} after {seconds:.0f} s")
 
 
+def on_core(core: int, *, yields: bool = False) -> list[str]:
+    """What to put before a command, as far as this machine can; one that yields runs when nobody else does."""
+    words = ["taskset", "-c", str(core)] if shutil.which("taskset") and (os.cpu_count() or 1) > core else []
+    if yields:
+        words += ["chrt", "-i", "0"] if shutil.which("chrt") else ["nice", "-n", "19"]
+    return words
+
+
 @contextmanager
 def pinned(
     core: int, command: Sequence[str], *, log: Path, environ: Mapping[str, str] | None = None
@@ -49,10 +59,12 @@ def pinned(
     """The command on one core for as long as the block; ended by its own pid."""
     with log.open("ab") as sink:
         process = subprocess.Popen(
-            ["taskset", "-c", str(core), *command],
+            [*on_core(core), *command],
             stdout=sink,
             stderr=subprocess.STDOUT,
             env=dict(os.environ) | dict(environ or {}),
+            # Ctrl-C is for the benchmark, which ends its children one after the other.
+            start_new_session=True,
         )
     try:
         yield process
@@ -69,7 +81,11 @@ def tree(pid: int) -> list[int]:
     """The process and everything below it."""
     found = [pid]
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in children.read_text().split():
+        try:
+            listed = children.read_text().split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        for child in listed:
             found += tree(int(child))
     return found
 
@@ -80,7 +96,7 @@ def cpu_seconds(pid: int) -> float:
     for each in tree(pid):
         try:
             fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):
             continue
         total += (int(fields[11]) + int(fields[12])) / _TICKS
     return total
@@ -135,6 +151,17 @@ def interleave(arms: Sequence[Arm], rounds: int, seed: int, measure: Callable[[A
     return done
 
 
+def quantile(amounts: Sequence[float], share: float) -> float:
+    """By linear interpolation; nan of nothing."""
+    ranked = sorted(amounts)
+    if not ranked:
+        return math.nan
+    place = share * (len(ranked) - 1)
+    below = int(place)
+    above = min(below + 1, len(ranked) - 1)
+    return ranked[below] + (ranked[above] - ranked[below]) * (place - below)
+
+
 def spread(ratios: Sequence[float]) -> str:
     """Median, and the lowest and highest."""
     return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
@@ -164,6 +191,22 @@ def wrk(port: int, *, seconds: int, connections: int = 16) -> float:
 def missing(*programs: str) -> list[str]:
     """Those of the programs that this machine lacks."""
     return [program for program in programs if shutil.which(program) is None]
+
+
+def raise_on_sigterm() -> None:
+    """SIGTERM ends a benchmark as Ctrl-C does: through its `finally` blocks, so that its children end too."""
+
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
+def publish(report: str, output: Path | None) -> None:
+    """Print a report, and write it where it was asked for."""
+    print(report, flush=True)
+    if output is not None:
+        output.write_text(report + "\n", encoding="utf-8")
 
 
 def machine() -> str:

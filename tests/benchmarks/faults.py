@@ -1,0 +1,144 @@
+"""What may go wrong downstream of the client, each as a block during which it does."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+
+from service.store import redis_keys
+from tests.benchmarks.rig import tree, wait_for
+from tests.benchmarks.system import System
+
+Fault = Callable[[System], AbstractContextManager[None]]
+REDIS_DELAY = 0.15
+"""Seconds in either direction: an answer of Redis takes .3 s, of the proxy's patience of one."""
+
+
+@contextmanager
+def nothing(system: System) -> Iterator[None]:
+    """For A/A: the same visits, without a fault."""
+    yield
+
+
+@contextmanager
+def candidate_dead(system: System) -> Iterator[None]:
+    """Killed: connections are refused."""
+    system.candidate.kill()
+    try:
+        yield
+    finally:
+        system.candidate.start()
+        wait_for(system.candidate_port)
+
+
+@contextmanager
+def candidate_in_mode(mode: str, system: System) -> Iterator[None]:
+    """The candidate's engine misbehaves."""
+    system.candidate.tell(mode)
+    try:
+        yield
+    finally:
+        system.candidate.tell("ok")
+
+
+@contextmanager
+def redis_down(system: System) -> Iterator[None]:
+    """Killed: its memory is lost, and connections are refused."""
+    system.valkey.kill()
+    try:
+        yield
+    finally:
+        system.valkey.start()
+        wait_for(system.valkey_port)
+
+
+@contextmanager
+def redis_hung(system: System) -> Iterator[None]:
+    """Stopped: the kernel accepts connections and nobody answers."""
+    system.valkey.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        system.valkey.signal(signal.SIGCONT)
+
+
+@contextmanager
+def redis_slow(system: System) -> Iterator[None]:
+    """Every byte comes late, in both directions."""
+    system.relay.tell(str(REDIS_DELAY))
+    try:
+        yield
+    finally:
+        system.relay.tell("0")
+
+
+@contextmanager
+def redis_full(system: System) -> Iterator[None]:
+    """At its maxmemory, with noeviction: every write is refused."""
+    with system.redis() as client:
+        client.config_set("maxmemory", "1mb")
+    try:
+        yield
+    finally:
+        with system.redis() as client:
+            client.config_set("maxmemory", "0")
+
+
+@contextmanager
+def captures_full(system: System) -> Iterator[None]:
+    """Redis holds more than `capture.max_bytes`, as far as the proxy can tell."""
+    ends = str(int(time.time()) + 86_400)
+    with system.redis() as client:
+        client.hset(redis_keys.CAPTURES_BYTES, ends, str(2**40))
+    try:
+        yield
+    finally:
+        with system.redis() as client:
+            client.hdel(redis_keys.CAPTURES_BYTES, ends)
+
+
+@contextmanager
+def worker_stopped(system: System) -> Iterator[None]:
+    """Frozen with all it holds: captures pile up."""
+    system.worker.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        system.worker.signal(signal.SIGCONT)
+
+
+@contextmanager
+def disk_full(system: System) -> Iterator[None]:
+    """No file of worker and guard may be written any more, SQLite's least of all."""
+    _limit_files(system, 0)
+    try:
+        yield
+    finally:
+        _limit_files(system, resource.RLIM_INFINITY)
+
+
+def _limit_files(system: System, size: int) -> None:
+    for part in (system.worker, system.guard):
+        for pid in tree(part.pid):
+            _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size if most < 0 else min(size, most), most))
+
+
+FAULTS: dict[str, Fault] = {
+    "candidate dead": candidate_dead,
+    "candidate hung": partial(candidate_in_mode, "hung"),
+    "candidate 10x slower": partial(candidate_in_mode, "slow"),
+    "candidate answers 500": partial(candidate_in_mode, "error"),
+    "candidate resets mid-stream": partial(candidate_in_mode, "reset"),
+    "Redis down": redis_down,
+    "Redis hung": redis_hung,
+    "Redis slow": redis_slow,
+    "Redis full (maxmemory)": redis_full,
+    "Redis full (capture.max_bytes)": captures_full,
+    "worker stopped": worker_stopped,
+    "disk full for SQLite": disk_full,
+}

