@@ -34,37 +34,21 @@ class AnswerReader:
     of the head; `complete` and `leftover` (bytes followed the answer) only ever turn true.
     """
 
-    __slots__ = (
-        "_for_head",
-        "_head_bytes",
-        "_headers",
-        "_missing",
-        "_names",
-        "_parser",
-        "_reason",
-        "complete",
-        "head",
-        "interims",
-        "known",
-        "leftover",
-        "length",
-        "parts",
-        "trailers",
-    )
+    # Most readers never touch these: setting each of them for every answer would cost as much as parsing.
+    head: AnswerHead | None = None
+    length: bytes | None = None
+    """As the head spells it."""
+    complete = False
+    leftover = False
+    _parser: httptools.HttpResponseParser | None = None
+    _missing = 0
+    """Bytes of the body that are still to come under a known head."""
 
     def __init__(self, *, for_head: bool, known: KnownHead[AnswerHead] | None = None) -> None:
         self._for_head = for_head
         self.known = known
         """The head that the backend used last, when only its length can differ the next time."""
-        self._parser: httptools.HttpResponseParser | None = None
-        self._missing = 0
-        """Bytes of the body that are still to come under a known head."""
-        self.head: AnswerHead | None = None
-        self.length: bytes | None = None
-        """As the head spells it."""
         self.parts: list[bytes] = []
-        self.complete = False
-        self.leftover = False
         self.interims: list[bytes] = []
         self.trailers: Headers = []
 

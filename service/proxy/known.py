@@ -8,7 +8,7 @@ Heads with a transfer coding or without a length are never known.
 from __future__ import annotations
 
 import re
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 LONGEST = 8 * 1024
 """Bytes of a head that is worth remembering; every connection may hold one."""
@@ -20,26 +20,20 @@ _END = b"\r\n\r\n"
 Meaning = TypeVar("Meaning")
 
 
-class Framed(NamedTuple):
-    """A message under a known head."""
-
-    length: int
-    """Bytes of its body."""
-    begin: int
-    """Where the body begins."""
-    digits: bytes = b""
-    """The length as the head spells it."""
+Framed = tuple[int, int, bytes]
+"""Bytes of the body, where it begins, and its length as the head spells it."""
 
 
 class KnownHead(Generic[Meaning]):
     """One accepted head and what it means."""
 
-    __slots__ = ("_after", "_before", "_digits", "meaning")
+    __slots__ = ("_after", "_before", "_digits", "_rest", "meaning")
 
     def __init__(self, before: bytes, after: bytes, meaning: Meaning) -> None:
         self._before = before
         self._digits = len(before)
         self._after = after
+        self._rest = len(after)
         self.meaning = meaning
 
     def match(self, received: bytes) -> Framed | None:
@@ -50,7 +44,7 @@ class KnownHead(Generic[Meaning]):
         digits = received[self._digits : end]
         if end < 0 or not digits.isdigit() or not received.startswith(self._after, end):
             return None
-        return Framed(int(digits), end + len(self._after), digits)
+        return int(digits), end + self._rest, digits
 
 
 def known(received: bytes, meaning: Meaning) -> KnownHead[Meaning] | None:

@@ -26,7 +26,7 @@ class Inbound:
     body: bytes
     keep_alive: bool
     started: float
-    """Monotonic time at which its last byte was here."""
+    """Monotonic time at which its last byte was here, and the answer before it over."""
 
 
 class _Stop(Exception):
@@ -117,11 +117,12 @@ class RequestReader:
             framed = self._known.match(received)
             if framed is None:
                 break
-            if framed.length > self._max_body:
+            length, begin, _ = framed
+            if length > self._max_body:
                 self.refuse(too_large(self._max_body))
                 return
             self._head = self._known.meaning
-            received = self._read_known(received, framed.length, framed.begin)
+            received = self._read_known(received, length, begin)
         if received:
             self._parse(received)
 
