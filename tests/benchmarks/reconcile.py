@@ -52,7 +52,7 @@ def reconciled(system: System, *, seconds: float = SWEPT) -> list[Figure]:
     ]
 
 
-def killed(system: System, *, rate: float, seconds: float = 4.0) -> list[Figure]:
+def killed(system: System, *, rate: float, seconds: float = 5.0) -> list[Figure]:
     """Start the proxy again, kill -9 what serves in the middle of load, and read the ledger as it is then.
 
     Clients whose requests were under way see an error; the parent starts another process.

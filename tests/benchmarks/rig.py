@@ -45,7 +45,7 @@ def wait_for(port: int, seconds: float = 30.0) -> None:
 
 
 def on_core(core: int, *, yields: bool = False) -> list[str]:
-    """What to put before a command, as far as this machine can; one that yields runs when nobody else does."""
+    """What to put before a command, as far as this machine can; what yields runs when nobody else does."""
     words = ["taskset", "-c", str(core)] if shutil.which("taskset") and (os.cpu_count() or 1) > core else []
     if yields:
         words += ["chrt", "-i", "0"] if shutil.which("chrt") else ["nice", "-n", "19"]
@@ -119,6 +119,8 @@ class Reading:
     """In the benchmark's own unit, such as requests/s."""
     cpu_per_1000: float | None = None
     """CPU-seconds of the arm per 1,000 requests."""
+    more: Mapping[str, float] = field(default_factory=dict)
+    """What else was measured, by name."""
 
 
 @dataclass(slots=True)
@@ -133,6 +135,9 @@ class Rounds:
     def ratios(self, name: str, to: str) -> list[float]:
         """Within each round."""
         return [mine / other for mine, other in zip(self.values(name), self.values(to), strict=True)]
+
+    def more(self, name: str, what: str) -> list[float]:
+        return [reading.more[what] for reading in self.readings[name]]
 
     def cpu(self, name: str) -> str:
         spent = [reading.cpu_per_1000 for reading in self.readings[name] if reading.cpu_per_1000 is not None]

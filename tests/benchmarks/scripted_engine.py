@@ -2,7 +2,7 @@
 
 `python scripted_engine.py PORT [--events N] [--pace SECONDS] [--think SECONDS] [--told]`: a request whose
 body asks for a stream gets so many events, one every SECONDS; each carries its number and the monotonic time
-at which it was written. All else is answered after `--think`; `"large":true` asks for 1 MiB.
+at which it was written. All else is answered after `--think`; `"large":true` asks for 6 MiB.
 With `--told`, each line on standard input is a mode: ok, hung, slow (ten times), error (500), reset (in the
 middle of the answer).
 """
@@ -42,7 +42,8 @@ def plain(body: bytes, status: bytes = b"200 OK") -> bytes:
 
 
 BODY = completion(b"a" * 900)
-LARGE = completion(b"a" * 1024 * 1024)
+# More than the kernel buffers on the way to a reader that is slow.
+LARGE = completion(b"a" * 6 * 1024 * 1024)
 ANSWER, LARGE_ANSWER = plain(BODY), plain(LARGE)
 REFUSAL = plain(b'{"error":{"message":"out of memory","type":"server_error"}}', b"500 Internal Server Error")
 STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -71,16 +71,12 @@ class System:
         self, *, rate: float, seconds: float, seed: int, halfway: Callable[[], None] | None = None
     ) -> list[float]:
         """Seconds from scheduled time to last byte of every answered request, half of them streamed."""
-        told = generate(
-            "open_load",
-            self.port,
-            halfway=halfway,
-            rate=rate,
-            seconds=seconds,
-            seed=seed,
-            streams=0.5,
-            events=EVENTS,
-        )
+        mix: dict[str, float] = {"rate": rate, "seed": seed, "streams": 0.5, "events": EVENTS}
+        with generating("open_load", self.port, seconds=seconds, **mix) as word:
+            if halfway is not None:
+                time.sleep(seconds / 2)
+                halfway()
+            told = word()
         self.note(told)
         return [each / 1e6 for each in told["microseconds"]]
 
@@ -145,7 +141,7 @@ class System:
 
     def settle(self, seconds: float) -> bool:
         """Wait until every capture is settled, for so long; whether it came to that."""
-        return until(lambda: self.waiting() == 0, seconds)
+        return until(lambda: self.ledger().waiting == 0, seconds, every=1.0)
 
     def kill_serving(self) -> None:
         """kill -9 to the proxy's serving processes; the parent lives on."""
@@ -161,7 +157,7 @@ class System:
             return False
 
 
-def until(holds: Callable[[], bool], seconds: float) -> bool:
+def until(holds: Callable[[], bool], seconds: float, *, every: float = 0.1) -> bool:
     """Whether it held in time; a store that does not answer does not hold."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -170,33 +166,37 @@ def until(holds: Callable[[], bool], seconds: float) -> bool:
                 return True
         except (redis.RedisError, OSError):
             pass
-        time.sleep(0.1)
+        time.sleep(every)
     return False
 
 
-def generate(
-    kind: str, port: int, *, halfway: Callable[[], None] | None = None, seconds: float, **options: float
-) -> dict[str, Any]:
-    """Run a load generator on the core beside; what it found. RuntimeError when it did not finish."""
+@contextmanager
+def generating(
+    kind: str, port: int, *, seconds: float, **options: float
+) -> Iterator[Callable[[], dict[str, Any]]]:
+    """A load generator on the core beside, killed at the end of the block; call what it yields for its word.
+
+    That raises RuntimeError when it did not finish.
+    """
     options["seconds"] = seconds
     words = [
         word for name, amount in options.items() for word in (f"--{name.replace('_', '-')}", str(amount))
     ]
     command = [*on_core(BESIDE), sys.executable, "-m", f"tests.benchmarks.{kind}", str(port), *words]
+
+    def word() -> dict[str, Any]:
+        found, trouble = running.communicate(timeout=seconds + 120)
+        if running.returncode:
+            raise RuntimeError(f"{kind} ended with {running.returncode}:\n{trouble[-2000:]}")
+        return dict(json.loads(found))
+
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as running:
         try:
-            if halfway is not None:
-                time.sleep(seconds / 2)
-                halfway()
-            found, trouble = running.communicate(timeout=seconds + 120)
-        except BaseException:
+            yield word
+        finally:
             running.kill()
-            raise
-    if running.returncode:
-        raise RuntimeError(f"{kind} ended with {running.returncode}:\n{trouble[-2000:]}")
-    return dict(json.loads(found))
 
 
 def _has_begun(worker: Child) -> bool:
