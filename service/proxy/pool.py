@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import ssl
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from service.fleet import Backend, Ladder, Tier
@@ -140,11 +140,8 @@ class Server:
         return aged
 
 
-class Pick(NamedTuple):
-    """Where a request goes."""
-
-    tier: Tier
-    server: Server
+Pick = tuple[Tier, Server]
+"""Where a request goes."""
 
 
 class Servers:
@@ -168,13 +165,16 @@ class Servers:
         self, ladder: Ladder, wanted: Tier, *, now: float, without: Collection[Server] = ()
     ) -> Pick | None:
         """The least loaded backend of the wanted tier, or of the next rung down that has one."""
-        server = self._least_loaded(self._of_tier[ladder.model, wanted.name], now, without)
+        servers = self._of_tier[ladder.model, wanted.name]
+        if len(servers) == 1 and servers[0].failures == 0 and not without:
+            return wanted, servers[0]
+        server = self._least_loaded(servers, now, without)
         if server is not None:
-            return Pick(wanted, server)
+            return wanted, server
         for tier in rungs_down(ladder, wanted):
             server = self._least_loaded(self._of_tier[ladder.model, tier.name], now, without)
             if server is not None:
-                return Pick(tier, server)
+                return tier, server
         return None
 
     def is_up(self, ladder: Ladder, wanted: Tier, now: float) -> bool:

@@ -15,8 +15,7 @@ _MOST_PARTS = 4000
 _LONGEST_WORD = 32
 _ESCAPE = b"\\u00"
 """A key may be spelled with it, and no pure ASCII key without."""
-_SPACE = b" \t\r\n"
-_CONTROLS = re.compile(rb"[\x00-\x1f\\]")
+_LEADING = re.compile(rb'[ \t\r\n]*+\{[ \t\r\n]*+"model"[ \t\r\n]*+:[ \t\r\n]*+("[^"\\\x00-\x1f]*+")')
 _TRUE = re.compile(rb'"stream"[ \t\r\n]*+:[ \t\r\n]*+true')
 _STRUCTURED = frozenset(
     {
@@ -78,18 +77,11 @@ class Surface:
 
 def _leading_model(body: bytes, parts: list[bytes]) -> ModelName | None:
     """The model when it is the first member and nothing else here can be one: the common case."""
-    if (
-        len(parts) < 5
-        or parts[1] != b"model"
-        or parts[0].strip(_SPACE) != b"{"
-        or parts[2].strip(_SPACE) != b":"
-    ):
+    leading = _LEADING.match(body)
+    if leading is None or parts.count(b"model") != 1 or (b"\\" in body and _ESCAPE in body):
         return None
-    name = parts[3]
-    if parts.count(b"model") != 1 or _CONTROLS.search(name) or (b"\\" in body and _ESCAPE in body):
-        return None
-    start = len(parts[0]) + 7 + len(parts[2])
+    start, end = leading.span(1)
     try:
-        return ModelName(name.decode(), start, start + len(name) + 2)
+        return ModelName(body[start + 1 : end - 1].decode(), start, end)
     except UnicodeDecodeError:
         return None

@@ -13,11 +13,11 @@ def test_the_least_outstanding_is_asked_and_ties_take_turns() -> None:
     model = ladder(["http://a", "http://b", "http://c"])
     servers = Servers({"m": model})
     a, b, c = servers.of("m", "t0")
-    picked = [pick.server for _ in range(6) if (pick := servers.pick(model, model.baseline, now=0.0))]
+    picked = [pick[1] for _ in range(6) if (pick := servers.pick(model, model.baseline, now=0.0))]
     assert {picked.count(server) for server in (a, b, c)} == {2}
     a.begin(object())
     b.begin(object())
-    assert [servers.pick(model, model.baseline, now=0.0).server for _ in range(3)] == [c] * 3  # type: ignore[union-attr]
+    assert [servers.pick(model, model.baseline, now=0.0)[1] for _ in range(3)] == [c] * 3  # type: ignore[index]
 
 
 def test_failures_in_a_row_eject_and_an_answer_between_them_does_not() -> None:
@@ -106,7 +106,7 @@ def test_a_lower_rung_stands_in_and_a_higher_one_never() -> None:
         servers.of("m", tier)[0].failed(0.0, surely=True)
     pick = servers.pick(model, model.tiers[2], now=0.0)
     assert pick is not None
-    assert pick.tier is model.baseline
+    assert pick[0] is model.baseline
     servers.of("m", "t0")[0].failed(0.0, surely=True)
     assert servers.pick(model, model.tiers[2], now=0.0) is None
     assert not servers.is_up(model, model.baseline, 0.0)
