@@ -1,25 +1,68 @@
-"""`make bench`: every benchmark, or those named, as in `make bench BENCH="throughput"`."""
+"""`make bench`: every benchmark, or those named, as in `make bench BENCH="throughput --rounds 3 latency"`."""
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 
-ALL = ("throughput", "worker_pairs")
-"""In the order in which they run, each in a process of its own."""
+ALL = {
+    "throughput": "throughput",
+    "latency": "latency",
+    "streams": "live_streams",
+    "worker_pairs": "worker_pairs",
+    "isolation": "isolation",
+    "soak": "soak",
+}
+"""Module by name, in the order in which they run, each in a process of its own."""
+
+
+def asked_for(words: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """Benchmarks with the options that follow their name; all without options when nothing is said."""
+    asked: list[tuple[str, list[str]]] = []
+    for word in words:
+        if word in ALL:
+            asked.append((word, []))
+        elif asked:
+            asked[-1][1].append(word)
+        else:
+            raise ValueError(f"no benchmark called {word}; there are {', '.join(ALL)}")
+    return asked or [(name, []) for name in ALL]
+
+
+def run(name: str, options: Sequence[str]) -> int:
+    """Exit status. Ctrl-C reaches the benchmark as well, which ends its children; we wait for that."""
+    running = subprocess.Popen([sys.executable, "-m", f"tests.benchmarks.{ALL[name]}", *options])
+    while True:
+        try:
+            return running.wait()
+        except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        except BaseException:
+            running.terminate()
+            running.wait()
+            raise
 
 
 def main() -> None:
-    asked = sys.argv[1:] or list(ALL)
-    if unknown := [name for name in asked if name not in ALL]:
-        sys.exit(f"no benchmark called {', '.join(unknown)}; there are {', '.join(ALL)}")
+    def end(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        asked = asked_for(sys.argv[1:])
+    except ValueError as error:
+        sys.exit(str(error))
     failed = []
-    for name in asked:
-        print(f"## {name}", flush=True)
-        if subprocess.run([sys.executable, "-m", f"tests.benchmarks.{name}"], check=False).returncode:
+    for name, options in asked:
+        print(f"## {name}\n", flush=True)
+        if run(name, options):
             failed.append(name)
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            sys.exit("interrupted")
     if failed:
-        sys.exit(f"did not finish: {', '.join(failed)}")
+        sys.exit(f"did not finish, or missed a figure: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
