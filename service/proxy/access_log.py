@@ -1,8 +1,8 @@
-"""The access log: JSON lines of the requests that are drawn, written by a thread that traffic never waits for.
+"""The access log: JSON lines of drawn requests, written by a thread that traffic never waits for.
 
-Lines pass through a bounded buffer. What finds it full, or no room on the disk, or a pipe that nobody reads,
-is dropped and counted. Several processes append to one file: every write is of whole lines, at the file's
-end, and no longer than what a pipe takes in one piece.
+Lines pass through a bounded buffer. What finds it full, or no room on the disk, or a pipe that nobody
+reads, is dropped and counted. Several processes append to one file: every write is of whole lines, at
+the file's end, and no longer than what a pipe takes in one piece.
 """
 
 from __future__ import annotations

@@ -81,13 +81,13 @@ class ClientConnection(asyncio.Protocol):
             if self._plane.config.half_close and self._transport.can_write_eof():  # TLS cannot
                 self._half_closed = True
                 return True
-            self._abandon()
+            self._client_left()
             self._transport.abort()
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
         self._plane.clients.discard(self)
-        self._abandon()
+        self._client_left()
         self._reader.close()
 
     def pause_writing(self) -> None:
@@ -110,13 +110,14 @@ class ClientConnection(asyncio.Protocol):
         keep_alive = inbound.keep_alive and not self._plane.is_draining
         head = inbound.head
         self._plane.refused(refusal)
+        request_id = request_id or self._plane.answers_itself(inbound, refusal)
         self.send(
             refusal_bytes(
                 refusal,
                 keep_alive=keep_alive,
                 http10=head.http10,
                 body=head.method != b"HEAD",
-                request_id=request_id or head.request_id or b"",
+                request_id=request_id,
             )
         )
         self.relay_over(keep_alive=keep_alive, now=time.monotonic())
@@ -167,6 +168,14 @@ class ClientConnection(asyncio.Protocol):
             elif waited > limits.keep_alive:
                 self._transport.close()
 
+    def adopt(self) -> None:
+        """Go by the plane's new configuration, from the next request on."""
+        self._reader.adopt(
+            max_head=self._plane.config.clients.max_head,
+            max_body=self._plane.config.max_request,
+            conversation_header=self._plane.conversation_header,
+        )
+
     def drain(self) -> None:
         """Close at once if no request is under way."""
         if self._relay is None and not self._waiting and not self._reader.is_in_request:
@@ -186,7 +195,8 @@ class ClientConnection(asyncio.Protocol):
             turn = self._waiting.popleft()
             if isinstance(turn, Refusal):
                 self._plane.refused(turn)
-                self.send(refusal_bytes(turn, keep_alive=False))
+                request_id = self._plane.answers_itself(None, turn)
+                self.send(refusal_bytes(turn, keep_alive=False, request_id=request_id))
                 self._linger()
             else:
                 self._answer(turn)
@@ -215,6 +225,8 @@ class ClientConnection(asyncio.Protocol):
 
     def _answer(self, inbound: Inbound) -> None:
         plane = self._plane
+        if inbound.started < self._since:  # it waited for the answer before it, which is nobody's delay
+            inbound.started = self._since
         admitted = plane.door.admit(inbound, split=plane.is_split)
         if isinstance(admitted, Refusal):
             self.refuse(admitted, inbound)
@@ -227,7 +239,7 @@ class ClientConnection(asyncio.Protocol):
                     keep_alive=keep_alive,
                     http10=inbound.head.http10,
                     body=inbound.head.method != b"HEAD",
-                    request_id=inbound.head.request_id or b"",
+                    request_id=plane.answers_itself(inbound, admitted),
                 )
             )
             self.relay_over(keep_alive=keep_alive, now=time.monotonic())
@@ -249,6 +261,11 @@ class ClientConnection(asyncio.Protocol):
             self._transport.resume_reading()
         if not self._transport.is_closing():
             self._transport.write_eof()
+
+    def _client_left(self) -> None:
+        if self._relay is not None:
+            self._plane.meters.count("client_disconnects", ("phase", self._relay.phase.value))
+        self._abandon()
 
     def _abandon(self) -> None:
         self._waiting.clear()

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from service.proxy.meters import SECONDS
+from service.proxy.meters import bounds_of
 from service.store.counters import split_ledger_key
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -16,16 +16,35 @@ HELP = {
     "requests": "Requests that went to a backend, by the status it gave and how the answer ended.",
     "errors": "Answers of the proxy's own making, by x-tiergate-error code.",
     "fallbacks": "Requests served by a lower rung because every backend of their tier was down.",
+    "retries": "Requests sent once more: the backend did not accept, or closed without a byte of an answer.",
+    "client_disconnects": "Clients that left while their request was under way, by what it waited for.",
+    "request_bytes": "Bytes of request bodies that were meant for backends.",
+    "answer_bytes": "Bytes of answer bodies that came from backends.",
     "ejections": "Times a backend was taken out of service by a process.",
+    "added_latency_seconds": "The proxy's own share: from a request's last byte until an open backend "
+    "connection has it, and from the read with the answer's head until the client's connection has it.",
+    "connect_seconds": "To open a connection to a backend, TLS included.",
     "first_byte_seconds": "From a request's last byte to the backend's first.",
     "answer_seconds": "From a request's last byte to the last of its whole answer.",
-    "loop_lag_seconds": "How late the event loop was with its clock.",
-    "relays": "Requests under way.",
+    "loop_lag_seconds": "How long an event waits for the event loop, by events at known times.",
+    "requests_in_flight": "Requests under way.",
     "clients": "Open client connections.",
     "capture_buffer_bytes": "Bytes of captures being recorded or waiting to be shipped.",
+    "access_log_dropped": "Lines of the access log that were drawn and could not be written.",
     "backend_usable": "Processes that send requests to the backend.",
     "backend_outstanding": "Requests under way to the backend.",
     "backend_idle_connections": "Open connections to the backend without a request.",
+    "backend_connections_opened": "Connections opened to the backend.",
+    "backend_connections_reused": "Requests over a connection to the backend that was open already.",
+    "backend_connect_failures": "Connections that the backend refused or did not accept in time.",
+    "cpu_seconds": "CPU time of the serving processes, user and system.",
+    "resident_memory_bytes": "Resident memory of the serving processes.",
+    "open_fds": "Open file descriptors of the serving processes.",
+    "max_fds": "File descriptors that the serving processes may open.",
+    "tls_handshakes": "TLS handshakes of clients, by how they ended.",
+    "tls_certificate_days_left": "Days until the certificate that clients are shown expires.",
+    "tls_reloads": "Changed certificate files, by what became of them.",
+    "config_reloads": "Configurations read again, by what became of them.",
     "processes": "Processes that serve.",
     "restarts": "Processes that ended unbidden and were started again.",
     "ledger": "The mirror ledger: requests seen, skipped, sampled, shipped and dropped, by model and reason.",
@@ -78,7 +97,7 @@ class Totals:
                 _describe(lines, name, "histogram", "")
                 last = name
             reached = 0
-            for bound, count in zip((*SECONDS, None), counts, strict=True):
+            for bound, count in zip((*bounds_of(name), None), counts, strict=True):
                 reached += count
                 limit = "+Inf" if bound is None else f"{bound:g}"
                 lines.append(f"{_PREFIX}{name}_bucket{_braces((*labels, ('le', limit)))} {reached}")

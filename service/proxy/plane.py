@@ -5,20 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import resource
 import time
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from typing import Any, Protocol
 
 from service.fleet import Route, Tier
 from service.proxy import admission
+from service.proxy.access_lines import Lines, has_failed
+from service.proxy.access_log import AccessLog
 from service.proxy.config import ProxyConfig
-from service.proxy.door import Admission, Door
+from service.proxy.door import Admission, Door, OwnAnswer
 from service.proxy.downstream import ClientConnection
 from service.proxy.errors import Refusal
+from service.proxy.lag import LoopLag
 from service.proxy.meters import Meters
+from service.proxy.passage import Phase
 from service.proxy.pool import Server, Servers
 from service.proxy.recorder import Budget, Recording
 from service.proxy.relay import Relay
+from service.proxy.requests import Inbound
 from service.proxy.routing import RouteBook
 from service.proxy.shipper import Shipper, Store
 from service.store.capture import Capture, Ending, Keyring
@@ -54,10 +60,14 @@ class DataPlane:
         self.clients: set[ClientConnection] = set()
         self.relays: set[Relay] = set()
         self.is_draining = False
+        self.access_log = None if config.access_log is None else AccessLog(config.access_log)
+        self._lines = Lines(instance=instance, salt=config.mirroring.salt, forward_paths=config.forward_paths)
         self._store = store
         keyring = Keyring(current=config.capture_key_id, keys=config.capture_keys)
         self.shipper = Shipper(store, keyring, config.mirroring, self.budget, self.meters.ledger)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._loop_lag = LoopLag(self.meters.histograms["loop_lag_seconds", ()].observe)
+        self._begin_at_zero()
         self._request_prefix = os.urandom(6).hex().encode()
         self._request_count = 0
 
@@ -85,6 +95,14 @@ class DataPlane:
         now = time.monotonic()
         return self.servers.pick(admitted.ladder, tier, now=now, without=without) is not None
 
+    def connected(self, server: Server, seconds: float) -> None:
+        self.meters.histograms["connect_seconds", ()].observe(seconds)
+        self.meters.count("backend_connections_opened", ("backend", server.url))
+
+    def not_connected(self, server: Server) -> None:
+        self.meters.count("backend_connect_failures", ("backend", server.url))
+        self.server_failed(server, surely=True)
+
     def server_failed(self, server: Server, *, surely: bool = False) -> None:
         if server.failed(time.monotonic(), surely=surely):
             self.meters.count("ejections", ("backend", server.url))
@@ -101,11 +119,21 @@ class DataPlane:
     def refused(self, refusal: Refusal) -> None:
         self.meters.count("errors", ("code", refusal.code))
 
+    def answers_itself(self, inbound: Inbound | None, answer: Refusal | OwnAnswer) -> bytes:
+        """Tell the access log of an answer that no backend gave; returns the id that the request goes by."""
+        request_id = (inbound and inbound.head.request_id) or self.make_request_id()
+        log = self.access_log
+        if log is not None and (drawn := log.draw(failed=isinstance(answer, Refusal))) is not None:
+            log.write(self._lines.of_own_answer(inbound, answer, request_id, wall=time.time(), drawn=drawn))
+        return request_id
+
     def relay_over(self, relay: Relay, now: float) -> None:
         """Count the exchange; hand its copy, if there is one, to the shipper."""
         self.relays.discard(relay)
         assert relay.ending is not None
         started, first_byte, head = relay.inbound.started, relay.first_byte, relay.head
+        self.meters.request_bytes += len(relay.inbound.body)
+        self.meters.answer_bytes += relay.body_bytes
         self.meters.passed(
             relay.admission.ladder.model,
             relay.tier.name,
@@ -114,6 +142,15 @@ class DataPlane:
             first_byte=None if first_byte is None else first_byte - started,
             whole=now - started if relay.ending is Ending.COMPLETE else None,
         )
+        if relay.was_pooled:
+            self.meters.reused[relay.server.url] += 1
+            if relay.attempts == 1 and relay.sent is not None:
+                self.meters.request_added.observe(relay.sent - started)
+        if relay.relay_seconds is not None:
+            self.meters.answer_added.observe(relay.relay_seconds)
+        log = self.access_log
+        if log is not None and (drawn := log.draw(failed=has_failed(relay))) is not None:
+            log.write(self._lines.of_relay(relay, now=now, wall=time.time(), drawn=drawn))
         if relay.recording is not None:
             self._settle(relay, relay.ending, relay.recording, now - started)
 
@@ -154,6 +191,9 @@ class DataPlane:
 
     def start(self) -> None:
         """Begin to ship, to write the ledger, to follow routes and to look at the clock."""
+        if self.access_log is not None:
+            self.access_log.start()
+        self._loop_lag.start()
         self._shipping = self.spawn(self.shipper.run())
         self._beside = [
             self.spawn(self._write_ledger_forever()),
@@ -183,12 +223,19 @@ class DataPlane:
         for server in self.servers:
             for connection in tuple(server.idle):
                 connection.drop()
+        self._loop_lag.close()
+        if self.access_log is not None:
+            await self.access_log.close()
 
     def snapshot(self) -> dict[str, Any]:
         """For the parent: meters, and whether each model has a backend."""
         now = time.monotonic()
         gauges = self.meters.gauges
-        gauges["relays", ()] = len(self.relays)
+        if self.access_log is not None:
+            self.meters.counters["access_log_dropped", ()] = self.access_log.dropped
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        self.meters.counters["cpu_seconds", ()] = used.ru_utime + used.ru_stime
+        gauges["requests_in_flight", ()] = len(self.relays)
         gauges["clients", ()] = len(self.clients)
         gauges["capture_buffer_bytes", ()] = self.budget.used
         for server in self.servers:
@@ -205,6 +252,20 @@ class DataPlane:
             "meters": self.meters.snapshot(),
         }
 
+    def _begin_at_zero(self) -> None:
+        """Series that only begin to exist with what they count show no increase by their first."""
+        meters = self.meters
+        for reason in ("idle_closed", "backend_closed", "not_connected"):
+            meters.counters["retries", (("reason", reason),)] = 0
+        for phase in (Phase.CONNECTION, Phase.FIRST_BYTE, Phase.BODY):
+            meters.counters["client_disconnects", (("phase", phase.value),)] = 0
+        for server in self.servers:
+            for name in ("ejections", "backend_connections_opened", "backend_connect_failures"):
+                meters.counters[name, (("backend", server.url),)] = 0
+            meters.reused[server.url] = 0
+        meters.counters["access_log_dropped", ()] = 0
+        meters.histograms["connect_seconds", ()]
+
     def _follow(self, route: Route) -> None:
         if self.routes.follow(route):
             _log.warning(
@@ -219,12 +280,9 @@ class DataPlane:
         shortest = min(limit for limit in (limits.first_byte, limits.idle, limits.total, 2.0) if limit)
         tick = min(max(shortest / 4, 0.02), 0.5)
         while True:
-            before = time.monotonic()
             await asyncio.sleep(tick)
-            now = time.monotonic()
-            self.meters.histograms["loop_lag_seconds", ()].observe(max(0.0, now - before - tick))
             try:
-                self._sweep(now)
+                self._sweep(time.monotonic())
             except Exception:
                 # Without a clock nobody would ever be timed out again.
                 _log.exception("a look at the clock was cut short")

@@ -47,6 +47,16 @@ class Relay:
     """Backends that were asked to take the request."""
     first_byte: float | None = None
     """Monotonic."""
+    sent: float | None = None
+    """Monotonic: when the request had been written, the last time."""
+    was_pooled = False
+    """It was sent over a connection that was open already."""
+    relay_seconds: float | None = None
+    """From the read that completed the answer's head until the client's transport had it."""
+    body_bytes = 0
+    """Of the answer, without what frames it."""
+    refusal: Refusal | None = None
+    """What we answer in the backend's place."""
     recording: Recording | None = None
     _connection: BackendConnection | None = None
     _connecting: asyncio.Task[None] | None = None
@@ -103,6 +113,7 @@ class Relay:
         self.server = pick.server
         self.server.begin(self)
         connection = None if fresh else self.server.take_idle()
+        self.was_pooled = connection is not None
         if connection is None:
             self.phase = Phase.CONNECTION
             self._since = now
@@ -120,15 +131,18 @@ class Relay:
             self._not_connected(bad_gateway("backend_unreachable", "The backend could not be reached."))
         else:
             self._connecting = None
-            self._send(connection, time.monotonic())
+            now = time.monotonic()
+            self._plane.connected(server, now - self._since)
+            self._send(connection, now)
 
     def _not_connected(self, refusal: Refusal) -> None:
         """Nothing was sent, so anybody else may be asked, whatever the request."""
         self._connecting = None
         self.server.end(self)
-        self._plane.server_failed(self.server, surely=True)
+        self._plane.not_connected(self.server)
         self._failed = (*self._failed, self.server)
         if self.attempts < MOST_ATTEMPTS and self._plane.can_pick(self.admission, self.wanted, self._failed):
+            self._plane.meters.count("retries", ("reason", "not_connected"))
             self._attempt(fresh=not self.admission.is_replayable)
         else:
             self._refuse(refusal, Ending.UNREACHABLE)
@@ -156,6 +170,7 @@ class Relay:
         else:
             connection.transport.write(head)
             connection.transport.write(body)
+        self.sent = time.monotonic()
 
     # -- from the backend --------------------------------------------------------------------------
 
@@ -185,6 +200,7 @@ class Relay:
             out = self._open_answer(reader, reader.head)
         if reader.parts:
             body = reader.take()
+            self.body_bytes += len(body)
             if self.recording is not None:
                 self.recording.add(body)
             if self._chunked:
@@ -192,12 +208,16 @@ class Relay:
             out = out + body if out else body
         if reader.complete:
             self._client.send(out + reader.last_chunk() if self._chunked else out)
+            if self.relay_seconds is None:
+                self.relay_seconds = time.monotonic() - now
             self._let_go_of_connection(reader, now)
             self._over(Ending.COMPLETE, now)
             self._client.relay_over(keep_alive=self._keep_alive, now=now)
             return
         if out:
             self._client.send(out)
+            if self.relay_seconds is None:
+                self.relay_seconds = time.monotonic() - now
         if trouble is not None:
             self._drop_connection()
             self._break_off(Ending.CUT_OFF)
@@ -223,17 +243,18 @@ class Relay:
         may_retry = self.first_byte is None and not self._retried and self.admission.is_replayable
         if may_retry and was_reused:
             # The backend closed an idle connection just as we wrote on it. That says nothing about it.
-            self._ask_again()
+            self._ask_again("idle_closed")
             return
         self._plane.server_failed(self.server)
         self._failed = (*self._failed, self.server)
         if may_retry and self._plane.can_pick(self.admission, self.wanted, self._failed):
-            self._ask_again()
+            self._ask_again("backend_closed")
         else:
             refusal = bad_gateway("backend_closed", "The backend closed the connection without an answer.")
             self._refuse(refusal, Ending.CUT_OFF)
 
-    def _ask_again(self) -> None:
+    def _ask_again(self, reason: str) -> None:
+        self._plane.meters.count("retries", ("reason", reason))
         self._retried = True
         self._attempt(fresh=True)
 
@@ -345,6 +366,7 @@ class Relay:
             self.server.end(self)
 
     def _refuse(self, refusal: Refusal, ending: Ending) -> None:
+        self.refusal = refusal
         self._over(ending, time.monotonic())
         self._client.refuse(refusal, self.inbound, request_id=self.request_id)
 

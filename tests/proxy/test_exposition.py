@@ -22,14 +22,14 @@ def samples(text: str) -> dict[str, float]:
 def meters(number: int) -> Meters:
     made = Meters()
     for _ in range(number):
-        made.ledger.seen('a|"b"\n')
+        made.ledger.arrived('a|"b"\n', "", None)
         made.ledger.skipped("m", Skipped.TOO_LARGE)
         made.ledger.dropped("m", Dropped.STORE_FULL)
-        made.ledger.traffic("m", "under-2k/free/whole")
+        made.ledger.arrived("m", "under-2k/free/whole", None)
         made.count("requests", ("model", "m\\"), ("tier", "t"), ("status", "200"), ("ending", "complete"))
         made.histograms["first_byte_seconds", (("model", "m"),)].observe(0.02)
         made.histograms["first_byte_seconds", (("model", "m"),)].observe(500.0)
-    made.gauges["relays", ()] = number
+    made.gauges["requests_in_flight", ()] = number
     return made
 
 
@@ -48,7 +48,7 @@ def test_processes_add_up_and_those_that_ended_keep_their_counters_only() -> Non
         == 10
     )
     assert page["tiergate_proxy_traffic_total[('model', 'm'), ('stratum', 'under-2k/free/whole')]"] == 10
-    assert page["tiergate_proxy_relays[]"] == 5
+    assert page["tiergate_proxy_requests_in_flight[]"] == 5
     assert page["tiergate_proxy_processes[]"] == 2
     assert page["tiergate_proxy_restarts_total[]"] == 1
     bucket = "tiergate_proxy_first_byte_seconds_bucket[('le', '{}'), ('model', 'm')]"

@@ -1,0 +1,47 @@
+"""What an event waits for the loop: close to nothing while it is idle, and all of a standstill."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from itertools import pairwise
+
+from service.proxy.lag import EVERY_SECONDS, LoopLag
+from tests.proxy.standing import eventually
+
+
+async def test_an_idle_loop_is_seen_to_be_quicker_than_its_own_timers() -> None:
+    waits: list[float] = []
+    lag = LoopLag(waits.append)
+    lag.start()
+    await eventually(lambda: len(waits) >= 20)
+    lag.close()
+    assert all(wait >= 0.0 for wait in waits)
+    assert min(waits) < 0.001
+
+
+async def test_a_standstill_is_told_as_what_each_event_would_have_waited() -> None:
+    waits: list[float] = []
+    lag = LoopLag(waits.append)
+    lag.start()
+    await eventually(lambda: len(waits) >= 1)
+    waits.clear()
+    time.sleep(0.5)  # noqa: ASYNC251 - the standstill
+    await eventually(lambda: len(waits) >= 8)
+    lag.close()
+    worst = waits[:8]
+    assert worst == sorted(worst, reverse=True)
+    assert worst[0] > 0.3
+    steps = [before - after for before, after in pairwise(worst)]
+    assert all(abs(step - EVERY_SECONDS) < 1e-6 for step in steps)
+
+
+async def test_it_leaves_no_descriptor_and_no_reader_behind() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    lag = LoopLag(lambda wait: None)
+    lag.start()
+    lag.close()
+    lag.close()
+    await asyncio.sleep(2 * EVERY_SECONDS)
+    assert len(os.listdir("/proc/self/fd")) == before
