@@ -27,10 +27,12 @@ from typing import Any
 import uvloop
 
 import service
+from service.proxy.access_log import check_writable
 from service.proxy.admin import Admin, Page, json_page, open_admin
 from service.proxy.config import ProxyConfig
 from service.proxy.exposition import CONTENT_TYPE, Totals
 from service.proxy.listening import CannotListen, cannot_listen, open_listeners
+from service.proxy.vitals import vitals
 from service.store.capture import Keyring
 
 MOST_FALSE_STARTS = 5
@@ -48,6 +50,7 @@ def run(config: ProxyConfig) -> int:
     """Serve until SIGTERM or SIGINT; 0 after an orderly stop, 1 after another, 2 when it cannot start."""
     try:
         Keyring(current=config.capture_key_id, keys=config.capture_keys)
+        check_writable(config.access_log)
         config.state_dir.mkdir(parents=True, exist_ok=True)
         listeners = open_listeners(config.listen_host, config.listen_port, config.processes)
     except (ValueError, OSError) as error:
@@ -241,6 +244,8 @@ class Parent:
         for snapshot in self._serving():
             totals.add(snapshot["meters"])
         totals.set("processes", len(self._serving()))
+        for name, value in vitals(slot.process.pid for slot in self._slots if slot.process).items():
+            totals.set(name, value)
         totals.set_counter("restarts", self._restarts)
         return HTTPStatus.OK, CONTENT_TYPE, totals.text().encode()
 
