@@ -104,6 +104,10 @@ class Door:
         only = next(iter(config.ladders)) if len(config.ladders) == 1 else None
         self._default = config.default_model or only
 
+    def continue_from(self, before: Door) -> None:
+        """Number on where the door before it stopped: an id is given once."""
+        self._sequence = before._sequence
+
     def admit(self, inbound: Inbound, *, split: Callable[[str], bool]) -> Admission | OwnAnswer | Refusal:
         """What becomes of a request; `split` tells whether a model's traffic is divided between tiers."""
         head = inbound.head

@@ -94,6 +94,14 @@ class RequestReader:
         self._missing = 0
         """Bytes of the body that are still to come under a known head."""
 
+    def adopt(self, *, max_head: int, max_body: int, conversation_header: bytes) -> None:
+        """Judge by other limits from now on."""
+        self._max_head = max_head
+        self._max_body = max_body
+        if conversation_header != self._conversation_header:
+            self._conversation_header = conversation_header
+            self._last = self._known = None  # they were judged by the old one
+
     @property
     def is_in_head(self) -> bool:
         return self._in_head

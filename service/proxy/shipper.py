@@ -54,6 +54,11 @@ class Shipper:
         self._stopping = False
         self._trouble: Dropped | None = None
 
+    def adopt(self, keyring: Keyring, mirroring: Mirroring) -> None:
+        """Seal and ship by these from the next batch on."""
+        self._keyring = keyring
+        self._mirroring = mirroring
+
     def offer(self, capture: Capture, size: int) -> None:
         """Take a capture whose `size` bytes are already taken from the budget."""
         self._queue.append((capture, size))
