@@ -9,30 +9,46 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from service.proxy.config import Mirroring
 from service.proxy.meters import Ledger
 from service.proxy.recorder import Budget
-from service.store.capture import Capture, Keyring, seal
+from service.store.capture import Capture, Keyring, seal_all
 from service.store.counters import Dropped
-from service.store.shipping import Shipment, StoreDown, StoreFull
+from service.store.intake import Shipment
+from service.store.shipping import StoreDown, StoreFull
 
-BATCH_BYTES = 4 * 1024 * 1024
-"""A batch is closed when it holds as many bytes: one write must fit in the store's time limit."""
-GATHER_SECONDS = 0.02
-"""How long a first capture waits for company."""
+SHIP_CAPTURES = 128
+"""Most captures in one write; what asking Redis costs is divided by as many."""
+SHIP_BYTES = 4 * 1024 * 1024
+"""A write is closed when it holds as many bytes: it must fit in the store's time limit."""
+GATHER_SECONDS = 0.05
+"""How long a first capture waits for company, unless a whole write has come together before."""
+SLICE_CAPTURES = 32
+"""Most captures sealed before streams have their turn: about a millisecond."""
 SEAL_IN_THREAD_BYTES = 128 * 1024
-"""Compressing more than this at once would hold up streams."""
+"""Most bytes sealed before streams have their turn; a capture that is larger by itself goes to a thread."""
 
 _log = logging.getLogger(__name__)
+
+
+Waiting = tuple[Capture, int]
+"""A capture and what the budget gave for it, in bytes."""
 
 
 class Store(Protocol):
     """What the shipper asks of `service.store.shipping.CaptureStore`."""
 
     async def ship(
-        self, batch: Sequence[Shipment], *, ttl_seconds: int, max_bytes: int, queue: str
+        self,
+        batch: Sequence[Shipment],
+        *,
+        ttl_seconds: int,
+        max_bytes: int,
+        queue: str,
+        per_message: int,
     ) -> None: ...
 
     async def write_ledger(self, instance: str, counters: Mapping[str, int], *, closed: bool) -> None: ...
@@ -49,10 +65,12 @@ class Shipper:
         self._mirroring = mirroring
         self._budget = budget
         self._ledger = ledger
-        self._queue: deque[tuple[Capture, int]] = deque()
+        self._queue: deque[Waiting] = deque()
+        self._queued_bytes = 0
         self._arrived = asyncio.Event()
+        self._plenty = asyncio.Event()
         self._stopping = False
-        self._trouble: Dropped | None = None
+        self._told: Dropped | None = None
 
     def adopt(self, keyring: Keyring, mirroring: Mirroring) -> None:
         """Seal and ship by these from the next batch on."""
@@ -62,22 +80,27 @@ class Shipper:
     def offer(self, capture: Capture, size: int) -> None:
         """Take a capture whose `size` bytes are already taken from the budget."""
         self._queue.append((capture, size))
-        self._arrived.set()
+        self._queued_bytes += size
+        if len(self._queue) == 1:
+            self._arrived.set()
+        if len(self._queue) >= SHIP_CAPTURES or self._queued_bytes >= SHIP_BYTES:
+            self._plenty.set()
 
     async def run(self) -> None:
         """Ship until stopped."""
         while not self._stopping:
             await self._arrived.wait()
-            if len(self._queue) < self._mirroring.batch:
-                await asyncio.sleep(GATHER_SECONDS)
-            self._arrived.clear()
-            while self._queue and not self._stopping:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GATHER_SECONDS):
+                    await self._plenty.wait()
+            if self._queue and not self._stopping:
                 await self._ship(self._next_batch())
 
     def stop(self) -> None:
         """Let `run` end after the batch under way, which the store's own time limit bounds."""
         self._stopping = True
         self._arrived.set()
+        self._plenty.set()
 
     async def drain(self, seconds: float) -> None:
         """Ship what is left, starting no batch after so long; the rest is dropped."""
@@ -86,24 +109,27 @@ class Shipper:
             await self._ship(self._next_batch())
         self._drop([self._queue.popleft() for _ in range(len(self._queue))], Dropped.STORE_DOWN)
 
-    def _next_batch(self) -> list[tuple[Capture, int]]:
-        batch = [self._queue.popleft()]
-        size = batch[0][1]
-        while self._queue and len(batch) < self._mirroring.batch and size + self._queue[0][1] <= BATCH_BYTES:
-            size += self._queue[0][1]
-            batch.append(self._queue.popleft())
+    def _next_batch(self) -> list[Waiting]:
+        batch, size = _cut(self._queue, most=SHIP_CAPTURES, most_bytes=SHIP_BYTES)
+        self._queued_bytes -= size
+        if not self._stopping:
+            if not self._queue:
+                self._arrived.clear()
+            if len(self._queue) < SHIP_CAPTURES and self._queued_bytes < SHIP_BYTES:
+                self._plenty.clear()
         return batch
 
-    async def _ship(self, batch: list[tuple[Capture, int]]) -> None:
+    async def _ship(self, batch: list[Waiting]) -> None:
         trouble: Dropped | None = Dropped.STORE_DOWN
         try:
             await self._store.ship(
-                [Shipment(id=capture.id, blob=await self._seal(capture, size)) for capture, size in batch],
+                await self._seal(batch),
                 ttl_seconds=self._mirroring.ttl_seconds,
                 max_bytes=self._mirroring.max_bytes,
                 queue=self._mirroring.queue,
+                per_message=self._mirroring.batch,
             )
-            trouble = None
+            trouble = self._told = None
         except StoreDown as error:
             self._tell(Dropped.STORE_DOWN, error)
         except StoreFull as error:
@@ -113,7 +139,6 @@ class Shipper:
             # A defect here must cost captures, never the process that carries streams.
             _log.exception("a batch of %d captures could not be shipped", len(batch))
         finally:  # also when cancelled: every capture has its place in the account
-            self._trouble = trouble
             if trouble is not None:
                 self._drop(batch, trouble)
         if trouble is None:
@@ -122,15 +147,38 @@ class Shipper:
                 self._budget.give_back(size)
 
     def _tell(self, trouble: Dropped, error: Exception) -> None:
-        if self._trouble is not trouble:
+        if self._told is not trouble:
             _log.warning("captures are dropped (%s) until the store takes them again: %s", trouble, error)
+        self._told = trouble
 
-    def _drop(self, batch: list[tuple[Capture, int]], reason: Dropped) -> None:
+    def _drop(self, batch: Sequence[Waiting], reason: Dropped) -> None:
         for capture, size in batch:
             self._ledger.dropped(capture.model, reason)
             self._budget.give_back(size)
 
-    async def _seal(self, capture: Capture, size: int) -> bytes:
-        if size > SEAL_IN_THREAD_BYTES:
-            return await asyncio.to_thread(seal, capture, self._keyring)
-        return seal(capture, self._keyring)
+    async def _seal(self, batch: list[Waiting]) -> list[Shipment]:
+        """Sealed a slice at a time, with a turn for streams in between."""
+        left, sealed = deque(batch), []
+        while left:
+            cut, size = _cut(left, most=SLICE_CAPTURES, most_bytes=SEAL_IN_THREAD_BYTES)
+            captures = [capture for capture, _ in cut]
+            if size > SEAL_IN_THREAD_BYTES:
+                blobs = await asyncio.to_thread(seal_all, captures, self._keyring)
+            else:
+                blobs = seal_all(captures, self._keyring)
+            sealed += [
+                Shipment(id=capture.id, blob=blob) for capture, blob in zip(captures, blobs, strict=True)
+            ]
+            if left:
+                await asyncio.sleep(0)
+        return sealed
+
+
+def _cut(queue: deque[Waiting], *, most: int, most_bytes: int) -> tuple[list[Waiting], int]:
+    """Take the first off the queue and those after it that fit beside it; with their bytes."""
+    first = queue.popleft()
+    cut, size = [first], first[1]
+    while queue and len(cut) < most and size + queue[0][1] <= most_bytes:
+        size += queue[0][1]
+        cut.append(queue.popleft())
+    return cut, size

@@ -11,7 +11,7 @@ from redis.retry import Retry
 
 from service.fleet import Route
 from service.store import redis_keys
-from service.store.shipping import BYTES_WIDTH
+from service.store.intake import BYTES_WIDTH
 
 _CHUNK = 5000
 

@@ -2,8 +2,7 @@
 
 Every call ends within its time limit. Bytes in use are kept in one hash by the interval in which they expire,
 so that the sum heals itself whatever dies: it counts expired captures for at most `BYTES_WIDTH` seconds too
-long, and `max_bytes` is overshot by at most one batch per proxy process, since each learns the sum when
-it ships.
+long. `max_bytes` is never overshot: whether a batch fits is decided where it is written.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
 from redis.asyncio import Redis
@@ -28,39 +26,15 @@ from redis.exceptions import (
 from service.fleet import Route
 from service.store import redis_keys
 from service.store.counters import Count, split_ledger_key
-from service.store.task_message import REPLAY_TASK, task_message
+from service.store.intake import MOST_WAITING, TAKE_IN, Answered, Shipment, read_answer, take_in
+from service.store.task_message import REPLAY_TASK, task_messages
 
 DUE_SECONDS = 120.0
 """After so long without being settled a capture is enqueued again: its message must have been lost."""
 
-MOST_WAITING = 1_000_000
-"""Captures in the index, expired ones included, before the store counts as full."""
-
-BYTES_WIDTH = 600
-"""Seconds of one interval of `redis_keys.CAPTURES_BYTES`."""
 _POLL_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
-
-# KEYS[1] the hash; ARGV bytes to add, their TTL, the width of an interval. Returns the bytes in use.
-_COUNT_BYTES = """
-local now = tonumber(redis.call('TIME')[1])
-local add = tonumber(ARGV[1])
-if add ~= 0 then
-  local ends = math.floor((now + tonumber(ARGV[2])) / ARGV[3] + 1) * ARGV[3]
-  redis.call('HINCRBY', KEYS[1], string.format('%d', ends), add)
-end
-local used = 0
-local all = redis.call('HGETALL', KEYS[1])
-for i = 1, #all, 2 do
-  if tonumber(all[i]) <= now then
-    redis.call('HDEL', KEYS[1], all[i])
-  else
-    used = used + tonumber(all[i + 1])
-  end
-end
-return used
-"""
 
 
 class StoreDown(ConnectionError):
@@ -73,14 +47,6 @@ class StoreRefused(StoreDown):
 
 class StoreFull(RuntimeError):
     """Redis holds as many bytes of captures as it may."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shipment:
-    """One sealed capture on its way."""
-
-    id: str
-    blob: bytes = field(repr=False)
 
 
 def open_client(url: str, timeout: float = 1.0) -> Redis:
@@ -140,53 +106,56 @@ class CaptureStore:
         """StoreDown unless Redis answers."""
         await self._within_limit(lambda: cast(Awaitable[object], self._redis.ping()))
 
-    async def ship(self, batch: Sequence[Shipment], *, ttl_seconds: int, max_bytes: int, queue: str) -> None:
-        """Store a batch, index it and enqueue its replay, all or nothing.
+    async def ship(
+        self,
+        batch: Sequence[Shipment],
+        *,
+        ttl_seconds: int,
+        max_bytes: int,
+        queue: str,
+        per_message: int = 16,
+    ) -> None:
+        """Store a batch, index it and enqueue its replay by so many captures a message, all or nothing.
 
         Raises StoreDown or StoreFull, and then the batch counts as dropped. A broker of its own that does
-        not take the message is no loss: the captures are in the index, and the sweeper enqueues what is
+        not take the messages is no loss: the captures are in the index, and the sweeper enqueues what is
         due.
         """
         if not batch:
             return
-        size = sum(len(shipment.blob) for shipment in batch)
         if not self._trusted:
             # One cheap question first, so that an outage leaves one batch in doubt and not one per attempt.
             await self.ping()
             self._trusted = True
-        if self._full(size, max_bytes):
-            await self._measure()
+        size = sum([len(shipment.blob) for shipment in batch])
+        if self._full(size, max_bytes):  # another cheap one: no use in sending what will not fit
+            await self._take_in([], max_bytes=max_bytes)
             if self._full(size, max_bytes):
-                raise StoreFull(
-                    f"{self._bytes} bytes in {self._waiting} captures wait; {max_bytes} bytes are allowed"
-                )
+                raise self._no_room(max_bytes)
         ids = [shipment.id for shipment in batch]
-        message = task_message(REPLAY_TASK, ids, queue=queue)
-        pipeline = self._redis.pipeline(transaction=True)
-        for shipment in batch:
-            pipeline.set(redis_keys.capture(shipment.id), shipment.blob, ex=ttl_seconds)
-        due = self._clock() + DUE_SECONDS
-        pipeline.zadd(redis_keys.CAPTURES_DUE, dict.fromkeys(ids, due))
-        if self._broker is self._redis:
-            pipeline.lpush(queue, message)
-        pipeline.eval(
-            _COUNT_BYTES, 1, redis_keys.CAPTURES_BYTES, str(size), str(ttl_seconds), str(BYTES_WIDTH)
-        )
-        pipeline.zcard(redis_keys.CAPTURES_DUE)
+        messages = task_messages(REPLAY_TASK, ids, queue=queue, most=per_message)
+        is_one = self._broker is self._redis
         try:
-            replies = await self._within_limit(lambda: pipeline.execute(raise_on_error=False))
-            if errors := [reply for reply in replies if isinstance(reply, Exception)]:
-                raise StoreDown(f"Redis took a batch in part: {_words(errors[0])}") from errors[0]
+            taken = await self._take_in(
+                batch,
+                ttl_seconds=ttl_seconds,
+                max_bytes=max_bytes,
+                queue=queue if is_one else None,
+                messages=messages if is_one else (),
+            )
         except (StoreFull, StoreRefused):
             raise
         except BaseException:  # a cancelled call may have arrived as well
             self._trusted = False
             self._in_doubt.extend(ids)
             raise
-        *_, self._bytes, self._waiting = replies
-        if self._broker is not self._redis:
+        if not taken:
+            raise self._no_room(max_bytes)
+        if not is_one:
             try:
-                await self._within_limit(lambda: cast(Awaitable[object], self._broker.lpush(queue, message)))
+                await self._within_limit(
+                    lambda: cast(Awaitable[object], self._broker.lpush(queue, *messages))
+                )
             except (StoreDown, StoreFull) as error:
                 _log.warning(
                     "broker took no message, the sweeper will enqueue %d captures: %s", len(ids), error
@@ -249,11 +218,37 @@ class CaptureStore:
     def _full(self, size: int, max_bytes: int) -> bool:
         return self._bytes + size > max_bytes or self._waiting >= MOST_WAITING
 
-    async def _measure(self) -> None:
-        pipeline = self._redis.pipeline(transaction=True)
-        pipeline.eval(_COUNT_BYTES, 1, redis_keys.CAPTURES_BYTES, "0", "0", str(BYTES_WIDTH))
-        pipeline.zcard(redis_keys.CAPTURES_DUE)
-        self._bytes, self._waiting = await self._within_limit(pipeline.execute)
+    def _no_room(self, max_bytes: int) -> StoreFull:
+        return StoreFull(
+            f"{self._bytes} bytes in {self._waiting} captures wait; {max_bytes} bytes are allowed"
+        )
+
+    async def _take_in(
+        self,
+        batch: Sequence[Shipment],
+        *,
+        ttl_seconds: int = 1,
+        max_bytes: int,
+        queue: str | None = None,
+        messages: Sequence[str] = (),
+    ) -> bool:
+        """Whether Redis took the batch; without one, how much it holds is all that is learned."""
+        keys, values = take_in(
+            batch,
+            ttl_seconds=ttl_seconds,
+            max_bytes=max_bytes,
+            due=self._clock() + DUE_SECONDS,
+            queue=queue,
+            messages=messages,
+        )
+
+        async def ask() -> Answered:
+            script = self._redis.eval(TAKE_IN, len(keys), *keys, *values)
+            return read_answer(await cast(Awaitable[object], script))
+
+        answered = await self._within_limit(ask)
+        self._bytes, self._waiting = answered.used, answered.waiting
+        return answered.taken
 
     def _note_peak(self, counters: Mapping[str, int]) -> dict[str, int]:
         """Requests seen by model, after raising the largest step between two writes."""

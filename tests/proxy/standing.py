@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from service.fleet import Backend, Ladder, Route, Tier
 from service.proxy.plane import DataPlane
 from service.store.capture import Capture, Keyring, unseal
-from service.store.shipping import Shipment, StoreDown
+from service.store.intake import Shipment
+from service.store.shipping import StoreDown
 from tests.proxy.raw_client import Answered, RawClient
 from tests.proxy.scripted import ScriptedBackend
 
@@ -25,11 +26,15 @@ class MemoryStore:
         self.closed: bool | None = None
         self.failure: Exception | None = None
         self.hangs = False
+        self.per_message = 0
         self._on_route: Callable[[Route], None] | None = None
 
-    async def ship(self, batch: Sequence[Shipment], *, ttl_seconds: int, max_bytes: int, queue: str) -> None:
+    async def ship(
+        self, batch: Sequence[Shipment], *, ttl_seconds: int, max_bytes: int, queue: str, per_message: int
+    ) -> None:
         await self._fail()
         self.batches.append(list(batch))
+        self.per_message = per_message
 
     async def write_ledger(self, instance: str, counters: Mapping[str, int], *, closed: bool) -> None:
         await self._fail()

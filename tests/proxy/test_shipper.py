@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ from service.proxy.config import Mirroring, ProxyConfig
 from service.proxy.meters import Ledger
 from service.proxy.plane import LEDGER_SECONDS
 from service.proxy.recorder import Budget
-from service.proxy.shipper import Shipper
+from service.proxy.shipper import GATHER_SECONDS, SEAL_IN_THREAD_BYTES, SHIP_CAPTURES, Shipper
 from service.store.capture import Capture, Ending, unseal
 from service.store.shipping import CaptureStore, StoreDown, StoreFull
 from tests.conftest import ValkeyServer
@@ -41,16 +42,18 @@ def shipper(store: MemoryStore, **changes: int) -> tuple[Shipper, Ledger, Budget
     return Shipper(store, KEYRING, replace(Mirroring(), **changes), budget, ledger), ledger, budget
 
 
-async def test_captures_go_out_sealed_and_in_batches() -> None:
+async def test_captures_go_out_sealed_in_order_and_many_at_once() -> None:
     store = MemoryStore()
     ship, ledger, budget = shipper(store, batch=16)
-    for number in range(40):
+    for number in range(SHIP_CAPTURES * 2 + 8):
         budget.take(4)
         ship.offer(capture(number), 4)
     await ship.drain(1.0)
-    assert [len(batch) for batch in store.batches] == [16, 16, 8]
-    assert [each.id for each in store.captures] == [f"test-{number}-00000000" for number in range(40)]
-    assert ledger.counters["shipped|m"] == 40
+    assert [len(batch) for batch in store.batches] == [SHIP_CAPTURES, SHIP_CAPTURES, 8]
+    assert store.per_message == 16
+    ids = [f"test-{number}-00000000" for number in range(SHIP_CAPTURES * 2 + 8)]
+    assert [each.id for each in store.captures] == ids
+    assert ledger.counters["shipped|m"] == len(ids)
     assert budget.used == 0
 
 
@@ -64,6 +67,49 @@ async def test_a_batch_ends_at_its_bytes_too() -> None:
     assert [len(batch) for batch in store.batches] == [2, 2]
 
 
+async def test_a_few_captures_wait_for_company_and_many_do_not() -> None:
+    store = MemoryStore()
+    ship, _, _ = shipper(store)
+    running = asyncio.get_running_loop().create_task(ship.run())
+    for number in range(3):
+        ship.offer(capture(number), 0)
+        await asyncio.sleep(GATHER_SECONDS / 10)
+    await eventually(lambda: bool(store.batches))
+    assert [len(batch) for batch in store.batches] == [3]
+    started = time.monotonic()
+    for number in range(3 * SHIP_CAPTURES):
+        ship.offer(capture(number), 0)
+    await eventually(lambda: len(store.captures) == 3 + 3 * SHIP_CAPTURES)
+    assert [len(batch) for batch in store.batches] == [3] + [SHIP_CAPTURES] * 3
+    assert time.monotonic() - started < 5  # and the last one found the shipper ready again
+    ship.offer(capture(0), 0)
+    await eventually(lambda: len(store.batches) == 5)
+    ship.stop()
+    await running
+
+
+async def test_streams_have_their_turn_while_many_captures_are_sealed() -> None:
+    store = MemoryStore()
+    ship, _, _ = shipper(store)
+    body = os.urandom(10_000)
+    for number in range(SHIP_CAPTURES):
+        ship.offer(capture(number, body), len(body))
+    ship.offer(capture(SHIP_CAPTURES, os.urandom(SEAL_IN_THREAD_BYTES + 1)), SEAL_IN_THREAD_BYTES + 1)
+    turns = 0
+
+    async def stream() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    streaming = asyncio.get_running_loop().create_task(stream())
+    await ship.drain(5.0)
+    streaming.cancel()
+    assert len(store.captures) == SHIP_CAPTURES + 1
+    assert turns >= SHIP_CAPTURES * len(body) // SEAL_IN_THREAD_BYTES
+
+
 @pytest.mark.parametrize(
     ("failure", "reason"), [(StoreDown("x"), "store_down"), (StoreFull("x"), "store_full")]
 )
@@ -74,11 +120,11 @@ async def test_what_the_store_does_not_take_is_dropped_and_counted(failure: Exce
     store.failure = failure
     budget.take(4)
     ship.offer(capture(1), 4)
-    await eventually(lambda: ledger.counters[f"dropped|m|{reason}"] == 1)
+    await eventually(lambda: ledger.counters.get(f"dropped|m|{reason}") == 1)
     store.failure = None
     budget.take(4)
     ship.offer(capture(2), 4)
-    await eventually(lambda: ledger.counters["shipped|m"] == 1)
+    await eventually(lambda: ledger.counters.get("shipped|m") == 1)
     assert budget.used == 0
     ship.stop()
     await running
@@ -90,10 +136,10 @@ async def test_a_defect_in_shipping_costs_the_capture_only() -> None:
     running = asyncio.get_running_loop().create_task(ship.run())
     store.failure = RuntimeError("a defect")
     ship.offer(capture(1), 0)
-    await eventually(lambda: ledger.counters["dropped|m|store_down"] == 1)
+    await eventually(lambda: ledger.counters.get("dropped|m|store_down") == 1)
     store.failure = None
     ship.offer(capture(2), 0)
-    await eventually(lambda: ledger.counters["shipped|m"] == 1)
+    await eventually(lambda: ledger.counters.get("shipped|m") == 1)
     ship.stop()
     await running
     assert budget.used == 0
@@ -102,13 +148,14 @@ async def test_a_defect_in_shipping_costs_the_capture_only() -> None:
 async def test_what_is_left_at_the_end_of_the_time_is_dropped() -> None:
     store = MemoryStore()
     store.hangs = True
-    ship, ledger, _ = shipper(store, batch=1)
-    for number in range(10):
+    ship, ledger, _ = shipper(store)
+    count = SHIP_CAPTURES * 4
+    for number in range(count):
         ship.offer(capture(number), 0)
     started = time.monotonic()
     await ship.drain(0.5)
     assert time.monotonic() - started < 3
-    assert ledger.counters["dropped|m|store_down"] == 10
+    assert ledger.counters["dropped|m|store_down"] == count
 
 
 async def ask_repeatedly(proxy: object, count: int) -> float:

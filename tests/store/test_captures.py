@@ -11,7 +11,8 @@ import redis
 from service.fleet import Route
 from service.store import redis_keys
 from service.store.captures import Captures, open_captures
-from service.store.shipping import CaptureStore, Shipment
+from service.store.intake import Shipment
+from service.store.shipping import CaptureStore
 
 
 @pytest.fixture

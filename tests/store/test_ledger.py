@@ -13,10 +13,11 @@ from service.store.account import STALE_SECONDS
 from service.store.capture import capture_id
 from service.store.captures import Captures, open_captures
 from service.store.counters import Count, Dropped, Skipped, ledger_key
+from service.store.intake import Shipment
 from service.store.leases import expire, lease, lose
 from service.store.ledger import account, copy_from_redis
 from service.store.pairs import record
-from service.store.shipping import CaptureStore, Shipment, StoreDown
+from service.store.shipping import CaptureStore, StoreDown
 
 
 class Proxy:

@@ -18,8 +18,9 @@ from service.store.capture import Capture, Ending, Keyring, capture_id, seal
 from service.store.captures import open_captures
 from service.store.database import Database
 from service.store.evidence import read_tallies
+from service.store.intake import Shipment
 from service.store.ledger import account
-from service.store.shipping import CaptureStore, Shipment
+from service.store.shipping import CaptureStore
 from service.store.spending import Budget
 from service.store.worker_counts import WorkerCounts
 from tests.workers.scripted import Reply, Script, completion
