@@ -37,16 +37,22 @@ _log = logging.getLogger(__name__)
 
 
 class AccessLog:
-    """`draw`, then `write`, from the event loop; the rest happens in a thread of its own."""
+    """`draw`, then `write`, from the event loop; the rest happens in a thread of its own.
 
-    def __init__(self, plan: AccessLogPlan) -> None:
-        self._plan = plan
+    Without a plan it is off: ask `is_on` first, and nothing else is paid.
+    """
+
+    def __init__(self, plan: AccessLogPlan | None) -> None:
+        self.is_on = False
+        self._plan = plan or AccessLogPlan()
         self._lines: deque[bytes] = deque()
         self._wake = threading.Event()
         self._is_closing = False
         self._overflowed = 0
-        self._sink = _Sink(plan.to)
-        self._thread = threading.Thread(target=self._write_forever, name="access-log", daemon=True)
+        self._sink = _Sink(self._plan.to)
+        self._thread: threading.Thread | None = None
+        if plan is not None:
+            self.adopt(plan)
 
     @property
     def dropped(self) -> int:
@@ -73,21 +79,32 @@ class AccessLog:
         if len(self._lines) == MOST_LINES // 4:
             self._wake.set()
 
-    def reopen(self) -> None:
-        """Open the file by its name again, for whoever moved it away; from any thread."""
-        self._sink.is_stale = True
+    def adopt(self, plan: AccessLogPlan | None) -> None:
+        """Go by another plan, or by the same; its file is opened by its name again, in case it was moved."""
+        self.is_on = plan is not None
+        if plan is None:
+            return
+        self._plan = plan
+        self._sink.aim(plan.to)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write_forever, name="access-log", daemon=True)
+            self._thread.start()
         self._wake.set()
 
-    def start(self) -> None:
-        self._thread.start()
+    def reopen(self) -> None:
+        """Open the file by its name again."""
+        self.adopt(self._plan if self.is_on else None)
 
     async def close(self) -> None:
         """Write what is left, for at most `PATIENCE_AT_END`."""
         self._is_closing = True
         self._wake.set()
         until = time.monotonic() + PATIENCE_AT_END
-        while self._thread.is_alive() and time.monotonic() < until:  # noqa: ASYNC110 - a thread sets no event
+        while self._is_writing() and time.monotonic() < until:  # noqa: ASYNC110 - a thread sets no such event
             await asyncio.sleep(0.005)
+
+    def _is_writing(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
 
     # -- in the thread -----------------------------------------------------------------------------
 
@@ -115,23 +132,28 @@ class _Sink:
 
     def __init__(self, to: str) -> None:
         self._to = to
-        self._opened = _STANDARD.get(to, -1)
-        self.is_stale = to not in _STANDARD
+        self._opened = -1
+        self._is_stale = True
         self.dropped = 0
         self._is_torn = False
         """The last write ended within a line."""
         self._complained = -_COMPLAIN_SECONDS
 
+    def aim(self, to: str) -> None:
+        """From the next `refresh` on, write there. From any thread."""
+        self._to = to
+        self._is_stale = True
+
     def refresh(self) -> None:
-        """Open the file if that is due; the one before stays until its successor is there."""
-        if not self.is_stale or self._to in _STANDARD:
+        """Open what is to be written if that is due; what was there before stays until it is open."""
+        if not self._is_stale:
             return
-        self.is_stale = False
+        self._is_stale = False
         try:
-            opened = open_to_append(self._to)
+            opened = _STANDARD[self._to] if self._to in _STANDARD else open_to_append(self._to)
         except OSError as error:
             self._complain(error)
-            self.is_stale = self._opened < 0
+            self._is_stale = self._opened < 0
             return
         self.close()
         self._opened, self._is_torn = opened, False

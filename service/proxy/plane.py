@@ -60,7 +60,7 @@ class DataPlane:
         self.clients: set[ClientConnection] = set()
         self.relays: set[Relay] = set()
         self.is_draining = False
-        self.access_log = None if config.access_log is None else AccessLog(config.access_log)
+        self.access_log = AccessLog(config.access_log)
         self._lines = Lines(instance=instance, salt=config.mirroring.salt, forward_paths=config.forward_paths)
         self._store = store
         keyring = Keyring(current=config.capture_key_id, keys=config.capture_keys)
@@ -123,7 +123,7 @@ class DataPlane:
         """Tell the access log of an answer that no backend gave; returns the id that the request goes by."""
         request_id = (inbound and inbound.head.request_id) or self.make_request_id()
         log = self.access_log
-        if log is not None and (drawn := log.draw(failed=isinstance(answer, Refusal))) is not None:
+        if log.is_on and (drawn := log.draw(failed=isinstance(answer, Refusal))) is not None:
             log.write(self._lines.of_own_answer(inbound, answer, request_id, wall=time.time(), drawn=drawn))
         return request_id
 
@@ -149,7 +149,7 @@ class DataPlane:
         if relay.relay_seconds is not None:
             self.meters.answer_added.observe(relay.relay_seconds)
         log = self.access_log
-        if log is not None and (drawn := log.draw(failed=has_failed(relay))) is not None:
+        if log.is_on and (drawn := log.draw(failed=has_failed(relay))) is not None:
             log.write(self._lines.of_relay(relay, now=now, wall=time.time(), drawn=drawn))
         if relay.recording is not None:
             self._settle(relay, relay.ending, relay.recording, now - started)
@@ -191,8 +191,6 @@ class DataPlane:
 
     def start(self) -> None:
         """Begin to ship, to write the ledger, to follow routes and to look at the clock."""
-        if self.access_log is not None:
-            self.access_log.start()
         self._loop_lag.start()
         self._shipping = self.spawn(self.shipper.run())
         self._beside = [
@@ -224,15 +222,13 @@ class DataPlane:
             for connection in tuple(server.idle):
                 connection.drop()
         self._loop_lag.close()
-        if self.access_log is not None:
-            await self.access_log.close()
+        await self.access_log.close()
 
     def snapshot(self) -> dict[str, Any]:
         """For the parent: meters, and whether each model has a backend."""
         now = time.monotonic()
         gauges = self.meters.gauges
-        if self.access_log is not None:
-            self.meters.counters["access_log_dropped", ()] = self.access_log.dropped
+        self.meters.counters["access_log_dropped", ()] = self.access_log.dropped
         used = resource.getrusage(resource.RUSAGE_SELF)
         self.meters.counters["cpu_seconds", ()] = used.ru_utime + used.ru_stime
         gauges["requests_in_flight", ()] = len(self.relays)

@@ -7,6 +7,7 @@ import os
 import resource
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,7 +28,6 @@ def read(path: Path) -> list[dict[str, object]]:
 async def test_lines_are_written_in_order_while_the_process_runs_and_at_its_end(tmp_path: Path) -> None:
     path = tmp_path / "access.jsonl"
     log = AccessLog(AccessLogPlan(to=str(path)))
-    log.start()
     for number in range(1000):
         log.write({"number": number})
     await eventually(lambda: path.exists() and len(path.read_text().splitlines()) == 1000)
@@ -41,7 +41,6 @@ async def test_lines_are_written_in_order_while_the_process_runs_and_at_its_end(
 async def test_whatever_a_client_sent_stays_one_line_of_ascii(tmp_path: Path) -> None:
     path = tmp_path / "access.jsonl"
     log = AccessLog(AccessLogPlan(to=str(path)))
-    log.start()
     hostile = 'a\nb\r\x1b[31mred\x00\x85\u2028\ud800"}'
     log.write({"request_id": hostile})
     await log.close()
@@ -53,18 +52,17 @@ async def test_whatever_a_client_sent_stays_one_line_of_ascii(tmp_path: Path) ->
 
 async def test_a_full_buffer_drops_and_counts(tmp_path: Path) -> None:
     path = tmp_path / "access.jsonl"
-    log = AccessLog(AccessLogPlan(to=str(path)))  # its thread does not run yet
+    log = AccessLog(None)  # without a plan no thread writes
     for number in range(MOST_LINES + 7):
         log.write({"number": number})
     assert log.dropped == 7
-    log.start()
+    log.adopt(AccessLogPlan(to=str(path)))
     await log.close()
     assert len(read(path)) == MOST_LINES
 
 
 async def test_a_line_too_long_for_one_write_is_dropped_and_counted(tmp_path: Path) -> None:
     log = AccessLog(AccessLogPlan(to=str(tmp_path / "access.jsonl")))
-    log.start()
     log.write({"model": "m" * ONE_WRITE})
     log.write({"model": "m"})
     await log.close()
@@ -75,7 +73,6 @@ async def test_a_line_too_long_for_one_write_is_dropped_and_counted(tmp_path: Pa
 async def test_it_follows_a_file_that_was_moved_away(tmp_path: Path) -> None:
     path = tmp_path / "access.jsonl"
     log = AccessLog(AccessLogPlan(to=str(path)))
-    log.start()
     log.write({"number": 1})
     await eventually(lambda: path.exists() and path.read_text() != "")
     path.rename(tmp_path / "access.jsonl.1")
@@ -87,13 +84,39 @@ async def test_it_follows_a_file_that_was_moved_away(tmp_path: Path) -> None:
     assert read(path) == [{"number": 2}]
 
 
+async def test_it_goes_by_another_plan_and_may_be_switched_off_and_on(tmp_path: Path) -> None:
+    log = AccessLog(None)
+    assert not log.is_on
+    log.reopen()
+    assert not log.is_on
+    log.adopt(AccessLogPlan(to=str(tmp_path / "one"), sample=1.0))
+    assert log.is_on
+    assert log.draw(failed=False) == "sample"
+    log.write({"number": 1})
+    await eventually(lambda: (tmp_path / "one").exists() and (tmp_path / "one").read_text() != "")
+    log.adopt(AccessLogPlan(to=str(tmp_path / "two"), sample=0.0, errors=0.0))
+    assert log.draw(failed=True) is None
+    await eventually((tmp_path / "two").exists)
+    log.write({"number": 2})
+    log.adopt(None)
+    assert not log.is_on
+    await log.close()
+    assert (read(tmp_path / "one"), read(tmp_path / "two")) == ([{"number": 1}], [{"number": 2}])
+
+
+async def test_a_log_that_is_off_has_no_thread_and_ends_at_once() -> None:
+    threads = threading.active_count()
+    log = AccessLog(None)
+    assert threading.active_count() == threads
+    await log.close()
+
+
 async def test_the_old_file_goes_on_while_the_new_one_cannot_be_opened(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     directory = tmp_path / "logs"
     directory.mkdir()
     log = AccessLog(AccessLogPlan(to=str(directory / "access.jsonl")))
-    log.start()
     log.write({"number": 1})
     await eventually(lambda: (directory / "access.jsonl").exists())
     moved = tmp_path / "away"
@@ -109,7 +132,6 @@ async def test_the_old_file_goes_on_while_the_new_one_cannot_be_opened(
 async def test_a_file_that_cannot_be_opened_at_first_is_tried_again(tmp_path: Path) -> None:
     directory = tmp_path / "logs"
     log = AccessLog(AccessLogPlan(to=str(directory / "access.jsonl")))
-    log.start()
     log.write({"number": 1})
     await eventually(lambda: log.dropped == 1)
     directory.mkdir()
@@ -123,7 +145,6 @@ async def test_a_pipe_that_nobody_reads_any_more_costs_lines_only() -> None:
     out, into = os.pipe()
     os.close(out)
     log = AccessLog(AccessLogPlan(to=f"/dev/fd/{into}"))
-    log.start()
     for number in range(10):
         log.write({"number": number})
     await eventually(lambda: log.dropped == 10)
@@ -134,7 +155,6 @@ async def test_a_pipe_that_nobody_reads_any_more_costs_lines_only() -> None:
 async def test_a_pipe_whose_reader_sleeps_neither_stops_the_loop_nor_the_end() -> None:
     out, into = os.pipe()
     log = AccessLog(AccessLogPlan(to=f"/dev/fd/{into}"))
-    log.start()
     line = {"filler": "x" * 1000}
     longest = 0.0
     for _ in range(MOST_LINES + 500):
@@ -159,7 +179,6 @@ from service.proxy.config import AccessLogPlan
 
 async def main():
     log = AccessLog(AccessLogPlan(to=sys.argv[1]))
-    log.start()
     for number in range(2000):
         log.write({"writer": sys.argv[2], "number": number, "filler": "x" * (number % 700)})
         if number % 50 == 0:
@@ -209,7 +228,6 @@ async def test_a_disk_that_fills_up_tears_one_line_and_recovers(
 ) -> None:
     path = tmp_path / "access.jsonl"
     log = AccessLog(AccessLogPlan(to=str(path)))
-    log.start()
     with files_end_at(250):
         for number in range(10):
             log.write({"number": number, "filler": "x" * 75})  # 100 bytes
