@@ -11,6 +11,7 @@ ALL = {
     "throughput": "throughput",
     "latency": "latency",
     "streams": "live_streams",
+    "profile": "profile",
     "worker_pairs": "worker_pairs",
     "isolation": "isolation",
     "soak": "soak",
