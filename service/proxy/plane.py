@@ -132,22 +132,24 @@ class DataPlane:
         self.relays.discard(relay)
         assert relay.ending is not None
         started, first_byte, head = relay.inbound.started, relay.first_byte, relay.head
-        self.meters.request_bytes += len(relay.inbound.body)
-        self.meters.answer_bytes += relay.body_bytes
-        self.meters.passed(
+        meters = self.meters
+        meters.request_bytes += len(relay.inbound.body)
+        meters.answer_bytes += relay.body_bytes
+        request_added: float | None = None
+        if relay.was_pooled:
+            meters.reused[relay.server.url] += 1
+            if relay.attempts == 1 and relay.sent is not None:
+                request_added = relay.sent - started
+        meters.passed(
             relay.admission.ladder.model,
             relay.tier.name,
             None if head is None else head.status,
             relay.ending,
             first_byte=None if first_byte is None else first_byte - started,
             whole=now - started if relay.ending is Ending.COMPLETE else None,
+            request_added=request_added,
+            answer_added=relay.relay_seconds,
         )
-        if relay.was_pooled:
-            self.meters.reused[relay.server.url] += 1
-            if relay.attempts == 1 and relay.sent is not None:
-                self.meters.request_added.observe(relay.sent - started)
-        if relay.relay_seconds is not None:
-            self.meters.answer_added.observe(relay.relay_seconds)
         log = self.access_log
         if log.is_on and (drawn := log.draw(failed=has_failed(relay))) is not None:
             log.write(self._lines.of_relay(relay, now=now, wall=time.time(), drawn=drawn))
