@@ -9,15 +9,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+UNIX = "unix:"
+"""Begins the URL of a backend behind a unix socket; its absolute path follows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendTls:
+    """How a backend proves to us who it is, and we to it; PEM text."""
+
+    ca: str | None = None
+    """Trusted instead of the system's certificates."""
+    certificate: str | None = None
+    """Ours, with its chain."""
+    key: str | None = field(default=None, repr=False)
+    insecure_skip_verify: bool = False
+    """Whoever answers is taken for the backend."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
-    """One inference server, by base URL (scheme, host, port; no path)."""
+    """One inference server, by base URL (scheme, host, port; no path) or `unix:/PATH/OF/SOCKET`."""
 
     url: str
     api_key: str | None = field(default=None, repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Sent with every request, in place of what a client sent of those names."""
+    tls: BackendTls = BackendTls()
     max_concurrency: int | None = None
     """Requests it can take at once, None when not declared."""
+
+    @property
+    def socket(self) -> str | None:
+        """The path of its unix socket, None when it is reached by TCP."""
+        return self.url.removeprefix(UNIX) if self.url.startswith(UNIX) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

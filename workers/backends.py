@@ -7,7 +7,6 @@ own id, own timeouts, and a mark by which no proxy captures it again.
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ import httpx
 
 from evaluators.exchange import Answer, Fault, FaultKind, Outcome
 from service.fleet import Backend
+from service.reach import client_of, headers_of
 from service.wire import parse_answer
 
 REPLAY_MARK = "x-tiergate-replay"
@@ -48,20 +48,11 @@ class Shadow:
         self._limits = limits
         self._outstanding: defaultdict[str, int] = defaultdict(int)
         self._slots: dict[str, asyncio.Semaphore] = {}
-        self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(limits.timeout_seconds, connect=min(10.0, limits.timeout_seconds)),
-            # Shorter than the 5 s after which uvicorn (vLLM's default too) closes an idle connection.
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=3.0),
-            # Backends come from the configuration alone: no proxy from the environment, no redirect.
-            trust_env=False,
-            follow_redirects=False,
-            # The proxy's own trust: the system's, or what SSL_CERT_FILE says.
-            verify=ssl.create_default_context(),
-            headers={"user-agent": "tiergate-worker", "accept-encoding": "identity"},
-        )
+        self._clients: dict[Backend, httpx.AsyncClient] = {}
 
     async def aclose(self) -> None:
-        await self._client.aclose()
+        for client in self._clients.values():
+            await client.aclose()
 
     async def put(self, backends: Sequence[Backend], path: str, body: bytes, *, stream: bool) -> Outcome:
         """The outcome of one question, after retries; faults are values. ValueError without backends."""
@@ -91,21 +82,34 @@ class Shadow:
             self._slots[backend.url] = asyncio.Semaphore(most)
         return self._slots[backend.url]
 
+    def _client(self, backend: Backend) -> httpx.AsyncClient:
+        """A backend's own connections, in its own TLS."""
+        if backend not in self._clients:
+            limit = self._limits.timeout_seconds
+            self._clients[backend] = client_of(
+                backend,
+                timeout=httpx.Timeout(limit, connect=min(10.0, limit)),
+                # Shorter than the 5 s after which uvicorn (vLLM's default too) closes an idle connection.
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=3.0),
+            )
+        return self._clients[backend]
+
     async def _ask(self, backend: Backend, path: str, body: bytes, *, stream: bool) -> Outcome:
         headers = {
             "content-type": "application/json",
             "accept": "text/event-stream" if stream else "application/json",
+            "accept-encoding": "identity",
+            "user-agent": "tiergate-worker",
             "x-request-id": uuid4().hex,
+            **headers_of(backend),
             REPLAY_MARK: "1",
         }
-        if backend.api_key is not None:
-            headers["authorization"] = f"Bearer {backend.api_key}"
         received = bytearray()
         response: httpx.Response | None = None
         try:
             async with (
                 asyncio.timeout(self._limits.timeout_seconds),
-                self._client.stream("POST", backend.url + path, content=body, headers=headers) as response,
+                self._client(backend).stream("POST", path, content=body, headers=headers) as response,
             ):
                 async for piece in response.aiter_raw():
                     received += piece

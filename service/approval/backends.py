@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import httpx
 
 from service.fleet import Backend, Tier
+from service.reach import client_of
 
 NOT_OFFERED = frozenset({404, 405, 501})
 """Statuses by which an engine says that it has no such page."""
@@ -37,15 +38,9 @@ class Health:
 
 async def ask_health(tier: Tier, *, timeout_seconds: float) -> Health:
     """Ask all backends at once; `/health`, and `/v1/models` where there is no such page."""
-    async with (
-        httpx.AsyncClient(
-            timeout=timeout_seconds, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
-        ) as http,
-        asyncio.TaskGroup() as asked,
-    ):
+    async with asyncio.TaskGroup() as asked:
         answers = {
-            backend.url: asked.create_task(_complaint(http, backend, timeout_seconds))
-            for backend in tier.backends
+            backend.url: asked.create_task(_complaint(backend, timeout_seconds)) for backend in tier.backends
         }
     complaints = {url: answer.result() for url, answer in answers.items()}
     return Health(
@@ -55,14 +50,13 @@ async def ask_health(tier: Tier, *, timeout_seconds: float) -> Health:
     )
 
 
-async def _complaint(http: httpx.AsyncClient, backend: Backend, timeout_seconds: float) -> str | None:
+async def _complaint(backend: Backend, timeout_seconds: float) -> str | None:
     """None when the backend is up, else why it is not."""
-    headers = {"Authorization": f"Bearer {backend.api_key}"} if backend.api_key else {}
     status = 0
     try:
-        async with asyncio.timeout(timeout_seconds):
+        async with asyncio.timeout(timeout_seconds), client_of(backend, timeout=timeout_seconds) as http:
             for path in ("/health", "/v1/models"):
-                async with http.stream("GET", backend.url.rstrip("/") + path, headers=headers) as answer:
+                async with http.stream("GET", path) as answer:
                     status = answer.status_code
                 if status not in NOT_OFFERED:
                     break

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 
 import typer
 
@@ -15,9 +17,18 @@ def register(app: typer.Typer) -> None:
 
 
 def proxy(config: ConfigOption = None) -> None:
-    """Run the reverse proxy until SIGTERM, then finish what is under way."""
+    """Run the reverse proxy until SIGTERM, then finish what is under way.
+
+    SIGHUP makes it read its configuration again.
+    """
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # one that comes too early must not end it
     settings = load_or_exit(config)
+    from service.proxy.config import ProxyConfig
     from service.proxy.run import run
+    from service.settings import load
+
+    def reread() -> ProxyConfig:
+        return load(settings.path, os.environ).proxy
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    raise typer.Exit(run(settings.proxy))
+    raise typer.Exit(run(settings.proxy, reread))

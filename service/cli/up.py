@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,7 +29,8 @@ def up(
 ) -> None:
     """Run proxy, API, workers and their stores on this machine until Ctrl-C or SIGTERM.
 
-    Redis and the database are embedded unless the configuration or the environment names one.
+    Redis and the database are embedded unless the configuration or the environment names one. SIGHUP makes
+    the proxy read its configuration again.
     """
     settings = load_or_exit(config)
     from service.launch import (
@@ -44,8 +46,10 @@ def up(
 
     try:
         with stop_signals() as told:
+            told.on_reload = lambda: _say("everything is still starting, and reads its configuration now")
             _ask_backends(settings, go_on=no_check)
             with everything(settings, os.environ, say=_say, hurry=told.hurry) as running:
+                told.on_reload = lambda: _reload_proxy(running)
                 typer.echo(welcome(running))
                 running.supervisor.wait()
     except ToldToStop:
@@ -68,6 +72,16 @@ def welcome(running: Running) -> str:
         f"  logs       {running.log_dir}\n"
         "Ctrl-C stops everything in order; a second one does not wait.\n"
     )
+
+
+def _reload_proxy(running: Running) -> None:
+    if running.supervisor.signal("proxy", signal.SIGHUP):
+        _say(
+            f"the proxy reads its configuration again: {running.log_dir / 'proxy.log'} tells what came of it;"
+        )
+        _say("the other parts keep theirs until everything is started again")
+    else:
+        _say("the proxy is just being started again, and reads its configuration now")
 
 
 def _ask_backends(settings: Settings, *, go_on: bool) -> None:

@@ -15,6 +15,7 @@ import httpx
 from service.fleet import Backend
 from service.launch import engines
 from service.launch.engines import Engine
+from service.reach import client_of
 
 PATIENCE = 5.0
 """Seconds for one question."""
@@ -49,13 +50,12 @@ def ask_all(backends: Iterable[Backend]) -> dict[Backend, Answered | Unusable]:
 
 async def _ask_all(backends: list[Backend]) -> dict[Backend, Answered | Unusable]:
     gate = asyncio.Semaphore(AT_ONCE)
-    # trust_env: a proxy for the outer world is not the way to a backend.
-    async with httpx.AsyncClient(timeout=PATIENCE, trust_env=False) as client, asyncio.TaskGroup() as group:
+    async with asyncio.TaskGroup() as group:
 
         async def one(backend: Backend) -> Answered | Unusable:
-            async with gate:
+            async with gate, client_of(backend, timeout=PATIENCE) as client:
                 try:
-                    return await _ask(client, backend)
+                    return await _ask(client)
                 except Unusable as error:
                     return error
 
@@ -63,9 +63,9 @@ async def _ask_all(backends: list[Backend]) -> dict[Backend, Answered | Unusable
     return {backend: task.result() for backend, task in tasks.items()}
 
 
-async def _ask(client: httpx.AsyncClient, backend: Backend) -> Answered:
+async def _ask(client: httpx.AsyncClient) -> Answered:
     async def get(path: str) -> _Page:
-        return await _get(client, backend, path)
+        return await _get(client, path)
 
     health = await get("/health")
     if health.status >= 500:
@@ -98,10 +98,9 @@ async def _ask(client: httpx.AsyncClient, backend: Backend) -> Answered:
     return Answered(models=models, engine=None)
 
 
-async def _get(client: httpx.AsyncClient, backend: Backend, path: str) -> _Page:
-    headers = {"authorization": f"Bearer {backend.api_key}"} if backend.api_key else {}
+async def _get(client: httpx.AsyncClient, path: str) -> _Page:
     try:
-        async with client.stream("GET", backend.url + path, headers=headers) as answer:
+        async with client.stream("GET", path) as answer:
             body = bytearray()
             async for chunk in answer.aiter_bytes():
                 body += chunk

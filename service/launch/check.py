@@ -10,7 +10,12 @@ from service.decision.policy import Asked, Gate
 from service.fleet import Backend, Ladder, Tier
 from service.launch.ask import Answered, Unusable
 from service.launch.engines import Engine, mixed, same_engine, same_kv_dtype
+from service.proxy.certificates import days_left
+from service.proxy.config import ListenerTls
 from service.settings import Settings
+
+EXPIRES_SOON = 14.0
+"""Days."""
 
 
 class Level(StrEnum):
@@ -71,6 +76,9 @@ def setup_lines(settings: Settings) -> list[Line]:
                 )
             )
         lines += _shared_lines(ladder)
+        lines += _unverified_lines(ladder)
+    if settings.proxy.tls is not None and (left := days_left(settings.proxy.tls)) < EXPIRES_SOON:
+        lines.append(_warn("proxy.tls", _expiry(settings.proxy.tls, left)))
     gates = [gate for gate in (Gate.SLO, Gate.MONEY) if settings.policy.gates[gate] is Asked.REQUIRED]
     if gates:
         names = " and ".join(f"policy.gates.{gate}" for gate in gates)
@@ -146,6 +154,27 @@ def _shared_lines(ladder: Ladder) -> list[Line]:
         for backend in (tier.shadow or (tier.backends if tier is not ladder.baseline else ()))
         if backend.url in serving
     ]
+
+
+def _unverified_lines(ladder: Ladder) -> list[Line]:
+    return [
+        _warn(
+            f"{ladder.model}/{tier.name} {backend.url}",
+            "insecure_skip_verify: whoever answers there is taken for the backend and gets prompts and keys;"
+            " name its certificate in ca_file instead",
+        )
+        for tier in ladder.tiers
+        for backend in (*tier.backends, *tier.shadow)
+        if backend.tls.insecure_skip_verify
+    ]
+
+
+def _expiry(listener: ListenerTls, left: float) -> str:
+    if left < 0:
+        return f"{listener.certificate_file} has expired: clients will refuse to connect; renew it"
+    return (
+        f"{listener.certificate_file} expires in {left:.0f} days; it is taken without a restart once renewed"
+    )
 
 
 def _tier_lines(ladder: Ladder, answers: Answers) -> list[Line]:

@@ -108,7 +108,7 @@ def everything(
         )
         yield Running(
             supervisor=supervisor,
-            proxy_url=_url(proxy),
+            proxy_url=_url(proxy, scheme="http" if settings.proxy.tls is None else "https"),
             admin_url=_url(admin),
             api_url=_url(api),
             token_file=token_file,
@@ -200,10 +200,12 @@ def keep_token(settings: Settings, *, now: float) -> Path:
     return path
 
 
-def _url(listen: Listen) -> str:
+def _url(listen: Listen, scheme: str = "http") -> str:
+    if listen.path is not None:
+        return str(listen)
     # A server bound to every address is also on loopback.
     loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-    return f"http://{Listen(host=loopback.get(listen.host, listen.host), port=listen.port)}"
+    return f"{scheme}://{Listen(host=loopback.get(listen.host, listen.host), port=listen.port)}"
 
 
 def _ready(listen: Listen) -> Ready:
@@ -219,14 +221,22 @@ def _is_known(database: Database, path: Path, now: float) -> bool:
 
 
 def _addresses(settings: Settings) -> tuple[Listen, Listen, Listen]:
+    proxy, api = settings.proxy, settings.api
     configured = (
-        (settings.proxy.listen_host, settings.proxy.listen_port, "proxy.listen", "TIERGATE_PROXY_LISTEN"),
-        (settings.proxy.admin_host, settings.proxy.admin_port, "proxy.admin", "TIERGATE_ADMIN_LISTEN"),
-        (settings.api.host, settings.api.port, "api.listen", "TIERGATE_API_LISTEN"),
+        (
+            Listen(host=proxy.listen_host, port=proxy.listen_port, path=proxy.listen_path),
+            "proxy.listen",
+            "TIERGATE_PROXY_LISTEN",
+        ),
+        (Listen(host=proxy.admin_host, port=proxy.admin_port), "proxy.admin", "TIERGATE_ADMIN_LISTEN"),
+        (Listen(host=api.host, port=api.port), "api.listen", "TIERGATE_API_LISTEN"),
     )
     addresses: list[Listen] = []
-    for host, port, key, variable in configured:
-        if port:
-            check_free(Listen(host=host, port=port), key, variable)
-        addresses.append(Listen(host=host, port=port or free_port(host)))
+    for listen, key, variable in configured:
+        if listen.path is not None:
+            addresses.append(listen)  # the proxy itself finds out whether somebody is there
+            continue
+        if listen.port:
+            check_free(listen, key, variable)
+        addresses.append(Listen(host=listen.host, port=listen.port or free_port(listen.host)))
     return addresses[0], addresses[1], addresses[2]

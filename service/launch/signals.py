@@ -1,4 +1,7 @@
-"""SIGTERM, SIGINT and SIGHUP as an orderly end: one unwinds the `with` blocks, a later one hurries."""
+"""SIGTERM, SIGINT and SIGHUP as an orderly end: one unwinds the `with` blocks, a later one hurries.
+
+A SIGHUP that does not come from a terminal that closed may mean something else to whoever says so.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+
+from service.proxy.terminal import has_terminal
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 TOGETHER_SECONDS = 1.0
@@ -32,6 +37,8 @@ class StopSignals:
 
     first: float | None = None
     last: float = 0.0
+    on_reload: Callable[[], None] | None = None
+    """What a SIGHUP asks for, unless it says that the terminal has gone; None = an end like the others."""
 
     def hurry(self) -> bool:
         """Whether it was told again later."""
@@ -42,8 +49,12 @@ class StopSignals:
 def stop_signals(now: Callable[[], float] = time.monotonic) -> Iterator[StopSignals]:
     """Inside, the first stop signal raises `ToldToStop` in the main thread; must be entered there."""
     told = StopSignals()
+    had_terminal = has_terminal()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGHUP and told.on_reload is not None and has_terminal() == had_terminal:
+            told.on_reload()
+            return
         told.last = now()
         if told.first is None:
             told.first = told.last

@@ -7,6 +7,7 @@ StartFailed
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import sys
 import threading
@@ -113,6 +114,17 @@ class Supervisor:
         return {
             kept.child.part.name: kept.child.pid for kept in list(self._children) if kept.restart_at is None
         }
+
+    def signal(self, part: str, number: int) -> bool:
+        """Send a signal to a part; whether it runs and could be told."""
+        pid = self.pids.get(part)
+        if pid is None:
+            return False
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            return False
+        return True
 
     def wait(self) -> None:
         """Until the supervisor itself ends, which only an error of its own makes it do."""

@@ -21,6 +21,8 @@ def main() -> None:
         if os.getppid() != parent:
             # It died before the call above; no signal will come.
             sys.exit(1)
+    # It means a reload to who takes it, and must not end a part that is still starting, or does not.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         os.execvp(command[0], command)
     except OSError as error:

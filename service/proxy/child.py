@@ -1,6 +1,7 @@
 """One serving process: `python -m service.proxy.child CONTROL_FD LISTENER_FD`, as `run` starts it.
 
-It reads its configuration from the control socket and tells its counts there, one JSON document a line.
+It reads its configuration, and each later one, from the control socket and tells its counts there, one JSON
+document a line.
 When the socket ends, the parent is gone, and the process drains as if told to.
 """
 
@@ -11,89 +12,112 @@ import gc
 import json
 import logging
 import os
-import pickle
 import signal
 import socket
 import sys
 import uuid
+from contextlib import suppress
 
 import uvloop
 
-from service.proxy.config import ProxyConfig
-from service.proxy.downstream import ClientConnection
-from service.proxy.health import watch_forever
+from service.proxy.adoption import adopt
+from service.proxy.control import Frames, Orders, first_orders
+from service.proxy.entrance import Entrance
+from service.proxy.health import Watches
 from service.proxy.listening import BACKLOG
 from service.proxy.plane import DataPlane
 from service.store.shipping import CaptureStore
 
 TELL_SECONDS = 0.5
 """Between two snapshots for the parent."""
+_ONE_READ = 256 * 1024
 
 _log = logging.getLogger(__name__)
 
 
-def receive_config(control: socket.socket) -> ProxyConfig:
-    """The configuration, as `send_config` wrote it."""
-    with control.makefile("rb") as reader:
-        size = int.from_bytes(reader.read(8), "big")
-        config = pickle.loads(reader.read(size))
-    assert isinstance(config, ProxyConfig)
-    return config
+class Control:
+    """The socket to the parent: orders come in, counts go out, and its end is the parent's."""
+
+    def __init__(self, control: socket.socket, frames: Frames, plane: DataPlane, number: int) -> None:
+        self._control = control
+        self._frames = frames
+        self._plane = plane
+        self._number = number
+        """Of the orders that are followed."""
+        self._wake = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    def readable(self, entrance: Entrance, watches: Watches) -> None:
+        try:
+            received = self._control.recv(_ONE_READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            received = b""
+        if not received:
+            asyncio.get_running_loop().remove_reader(self._control)
+            self.ended.set()
+        for orders in self._frames.feed(received):
+            try:
+                adopt(orders.config, self._plane, entrance, watches)
+            except Exception:
+                # Whatever it is: clients are served by the configuration before.
+                _log.exception("a new configuration could not be taken")
+            else:
+                self._number = orders.number
+            self._wake.set()
+
+    async def tell_forever(self) -> None:
+        while True:
+            await self.tell()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TELL_SECONDS):
+                    await self._wake.wait()
+            self._wake.clear()
+
+    async def tell(self) -> None:
+        counts = {**self._plane.snapshot(), "orders": self._number}
+        line = json.dumps(counts, separators=(",", ":")).encode() + b"\n"
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._control, line)
+        except OSError:
+            _log.debug("nobody listens to the counts")
 
 
-async def serve(config: ProxyConfig, control: socket.socket, listener: socket.socket) -> None:
+async def serve(
+    orders: Orders, frames: Frames, control_socket: socket.socket, listener: socket.socket
+) -> None:
     """Serve until told to stop, or until the parent is gone."""
     loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
-    loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C reaches the parent too, which tells us
-    control.setblocking(False)
-    loop.add_reader(control, _parent_spoke, control, stop)
-
+    config = orders.config
     store = CaptureStore.open(config.redis_url, config.broker_url)
     plane = DataPlane(config, store, instance=uuid.uuid4().hex)
-    plane.start()
-    watches = []
-    if config.probe_seconds is not None:
-        watches = [plane.spawn(watch_forever(plane, each, config.probe_seconds)) for each in plane.servers]
-    server = await loop.create_server(lambda: ClientConnection(plane), sock=listener, backlog=BACKLOG)
-    telling = plane.spawn(_tell_forever(plane, control))
-    await stop.wait()
+    control = Control(control_socket, frames, plane, orders.number)
+    entrance = Entrance(plane, config.tls)
+    watches = Watches(plane)
+    loop.add_signal_handler(signal.SIGTERM, control.ended.set)
+    for number in (signal.SIGINT, signal.SIGHUP):  # they reach the parent too, which tells us what to do
+        loop.add_signal_handler(number, lambda: None)
+    control_socket.setblocking(False)
+    loop.add_reader(control_socket, control.readable, entrance, watches)
 
-    loop.remove_reader(control)
+    plane.start()
+    watches.adopt(config.probe_seconds)
+    if listener.family is socket.AF_UNIX:
+        server = await loop.create_unix_server(entrance, sock=listener, backlog=BACKLOG)
+    else:
+        server = await loop.create_server(entrance, sock=listener, backlog=BACKLOG)
+    telling = plane.spawn(control.tell_forever())
+    await control.ended.wait()
+
+    loop.remove_reader(control_socket)
     server.close()
-    for watch in watches:
-        watch.cancel()
+    entrance.close()
+    watches.adopt(None)
     await plane.drain()
     telling.cancel()
-    await _tell(plane, control)
+    await control.tell()
     await store.aclose()
-
-
-async def _tell_forever(plane: DataPlane, control: socket.socket) -> None:
-    while True:
-        await _tell(plane, control)
-        await asyncio.sleep(TELL_SECONDS)
-
-
-async def _tell(plane: DataPlane, control: socket.socket) -> None:
-    line = json.dumps(plane.snapshot(), separators=(",", ":")).encode() + b"\n"
-    try:
-        await asyncio.get_running_loop().sock_sendall(control, line)
-    except OSError:
-        _log.debug("nobody listens to the counts")
-
-
-def _parent_spoke(control: socket.socket, stop: asyncio.Event) -> None:
-    """The parent says nothing after the configuration: what can be read is the end."""
-    try:
-        if control.recv(4096):
-            return
-    except BlockingIOError:
-        return
-    except OSError:
-        pass
-    stop.set()
 
 
 def main() -> None:
@@ -104,13 +128,14 @@ def main() -> None:
     )
     control = socket.socket(fileno=int(sys.argv[1]))
     listener = socket.socket(fileno=int(sys.argv[2]))
-    config = receive_config(control)
+    frames = Frames()
+    orders = first_orders(control, frames)[-1]
     # What is here now stays: the collector need not look at it again, nor after every few requests.
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(config, control, listener))
+        runner.run(serve(orders, frames, control, listener))
 
 
 if __name__ == "__main__":

@@ -72,14 +72,35 @@ class AccessLogPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerTls:
+    """The proxy's certificate: where it is, and what was last read there (PEM text)."""
+
+    certificate_file: Path
+    key_file: Path
+    client_ca_file: Path | None = None
+    certificate: str = ""
+    key: str = field(default="", repr=False)
+    client_ca: str | None = None
+    """Authorities that a client's certificate must come from; None = clients need none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyConfig:
     """Everything one proxy needs; the same for all its processes."""
 
     ladders: Mapping[str, Ladder]
     listen_host: str = "127.0.0.1"
     listen_port: int = 8080
+    listen_path: str | None = None
+    """Of a unix socket, in place of host and port."""
+    listen_mode: int = 0o660
+    """Permissions of that socket."""
+    tls: ListenerTls | None = None
+    """None = plain HTTP."""
     admin_host: str = "127.0.0.1"
     admin_port: int = 8082
+    admin_hosts: tuple[str, ...] = ()
+    """Names in the Host header that the admin listener takes, besides its own and addresses."""
     processes: int = 1
     redis_url: str = "redis://127.0.0.1:6379/0"
     """Where captures, the ledger and routes live."""

@@ -31,16 +31,39 @@ async def watch_forever(plane: DataPlane, server: Server, seconds: float) -> Non
             plane.server_answered(server)
 
 
+class Watches:
+    """One `watch_forever` for each server that is configured."""
+
+    def __init__(self, plane: DataPlane) -> None:
+        self._plane = plane
+        self._seconds: float | None = None
+        self._watching: dict[Server, asyncio.Task[None]] = {}
+
+    def adopt(self, seconds: float | None) -> None:
+        """Watch the servers of the moment, each every so many seconds; None = none of them."""
+        wanted = set(self._plane.servers) if seconds is not None else set()
+        for server in set(self._watching) - (wanted if seconds == self._seconds else set()):
+            self._watching.pop(server).cancel()
+        self._seconds = seconds
+        if seconds is not None:
+            for server in wanted - set(self._watching):
+                self._watching[server] = self._plane.spawn(watch_forever(self._plane, server, seconds))
+
+
 async def probe(server: Server) -> int | None:
     """The status of GET /health, whatever it is; None when there is no answer."""
-    authorization = b"" if server.api_key is None else b"authorization: Bearer %b\r\n" % server.api_key
-    question = b"GET /health HTTP/1.1\r\nhost: %b\r\nuser-agent: tiergate\r\n%bconnection: close\r\n\r\n" % (
-        server.authority,
-        authorization,
-    )
+    headers = [(b"host", server.authority), (b"user-agent", b"tiergate"), (b"connection", b"close")]
+    if server.api_key is not None:
+        headers.append((b"authorization", b"Bearer " + server.api_key))
+    ours = {name.lower() for name, _ in server.headers}
+    headers = [*(each for each in headers if each[0] not in ours), *server.headers]
+    question = b"GET /health HTTP/1.1\r\n%b\r\n" % b"".join(b"%b: %b\r\n" % each for each in headers)
     try:
         async with asyncio.timeout(PROBE_TIMEOUT):
-            reader, writer = await asyncio.open_connection(server.host, server.port, ssl=server.tls)
+            if server.socket is not None:
+                reader, writer = await asyncio.open_unix_connection(server.socket)
+            else:
+                reader, writer = await asyncio.open_connection(server.host, server.port, ssl=server.tls)
             try:
                 writer.write(question)
                 line = (await reader.readline()).split(b" ", 2)

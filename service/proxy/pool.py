@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import ssl
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from service import tls
 from service.fleet import Backend, Ladder, Tier
 from service.proxy.answer_heads import AnswerHead
 from service.proxy.heads import OwnHeaders
@@ -29,7 +30,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Server:
-    """One backend URL, shared by every tier and model that names it."""
+    """One backend, shared by every tier and model that names it with the same key, headers and TLS."""
 
     __slots__ = (
         "api_key",
@@ -39,9 +40,11 @@ class Server:
         "headers",
         "host",
         "idle",
+        "is_retired",
         "known_answer",
         "outstanding",
         "port",
+        "socket",
         "tls",
         "trial",
         "until",
@@ -50,15 +53,30 @@ class Server:
 
     def __init__(self, backend: Backend) -> None:
         split = urlsplit(backend.url)
-        if split.scheme not in _PORTS or not split.hostname:
-            raise ValueError(f"backend {backend.url!r} is not http://HOST or https://HOST")
         self.url = backend.url.rstrip("/")
-        self.host = split.hostname
-        self.port = split.port or _PORTS[split.scheme]
-        self.tls = ssl.create_default_context() if split.scheme == "https" else None
-        self.authority = split.netloc.rpartition("@")[2].encode()
+        self.socket = backend.socket
+        """The path of its unix socket; None where host and port say where it is."""
+        if self.socket is not None:
+            # What a client on this machine would have called it.
+            self.host, self.port, self.authority = "localhost", 0, b"localhost"
+        elif split.scheme not in _PORTS or not split.hostname:
+            raise ValueError(f"backend {backend.url!r} is not http://HOST, https://HOST or unix:/PATH")
+        else:
+            self.host = split.hostname
+            self.port = split.port or _PORTS[split.scheme]
+            self.authority = split.netloc.rpartition("@")[2].encode()
+        self.tls = None
+        if split.scheme == "https":
+            self.tls = tls.connecting(
+                ca=backend.tls.ca,
+                certificate=backend.tls.certificate,
+                key=backend.tls.key,
+                insecure_skip_verify=backend.tls.insecure_skip_verify,
+            )
         self.api_key = None if backend.api_key is None else backend.api_key.encode()
-        self.headers: OwnHeaders = ()
+        self.headers: OwnHeaders = tuple(
+            (name.encode(), value.encode("latin-1")) for name, value in backend.headers
+        )
         """What the configuration adds to each request, in place of what the client sent of those names."""
         self.idle: list[BackendConnection] = []
         self.known_answer: KnownHead[AnswerHead] | None = None
@@ -70,6 +88,8 @@ class Server:
         """Monotonic time at which the current ejection ends."""
         self.trial: object | None = None
         """The request that is finding out whether it is back."""
+        self.is_retired = False
+        """No longer configured: it finishes what is under way and is asked nothing more."""
 
     def is_usable(self, now: float) -> bool:
         """Not ejected; or the ejection is over and nobody is trying it yet."""
@@ -119,8 +139,8 @@ class Server:
         return None
 
     def keep(self, connection: BackendConnection, now: float) -> bool:
-        """Keep a connection for the next request; False when there are enough."""
-        if len(self.idle) >= MOST_IDLE:
+        """Keep a connection for the next request; False when there are enough, or no next request."""
+        if self.is_retired or len(self.idle) >= MOST_IDLE:
             return False
         connection.idle_since = now
         self.idle.append(connection)
@@ -148,12 +168,33 @@ class Servers:
     """All backends of all serving tiers."""
 
     def __init__(self, ladders: Mapping[str, Ladder]) -> None:
-        self._known: dict[tuple[str, str | None], Server] = {}
+        self._known: dict[Backend, Server] = {}
         self._of_tier: dict[tuple[str, str], tuple[Server, ...]] = {}
+        self._ladders: Mapping[str, Ladder] = {}
+        self._turn = itertools.count()
+        self.adopt(ladders)
+
+    def adopt(self, ladders: Mapping[str, Ladder]) -> list[Server]:
+        """Serve by these ladders from now on; returns the servers that no longer stand in any of them.
+
+        A backend that is configured as before keeps its connections, its counts and its ejection.
+        """
+        known: dict[Backend, Server] = {}
+        of_tier: dict[tuple[str, str], tuple[Server, ...]] = {}
         for model, ladder in ladders.items():
             for tier in ladder.tiers:
-                self._of_tier[model, tier.name] = tuple(self._server(backend) for backend in tier.backends)
-        self._turn = itertools.count()
+                servers = []
+                for backend in tier.backends:
+                    same = _identity(backend)
+                    if same not in known:
+                        known[same] = self._known.get(same) or Server(backend)
+                    servers.append(known[same])
+                of_tier[model, tier.name] = tuple(servers)
+        retired = [server for same, server in self._known.items() if same not in known]
+        for server in retired:
+            server.is_retired = True
+        self._known, self._of_tier, self._ladders = known, of_tier, ladders
+        return retired
 
     def __iter__(self) -> Iterator[Server]:
         return iter(self._known.values())
@@ -165,6 +206,13 @@ class Servers:
         self, ladder: Ladder, wanted: Tier, *, now: float, without: Collection[Server] = ()
     ) -> Pick | None:
         """The least loaded backend of the wanted tier, or of the next rung down that has one."""
+        if self._ladders.get(ladder.model) is not ladder:
+            # Admitted before a reload, and asked again after it: by the new ladder, if that has its tier.
+            current = self._ladders.get(ladder.model)
+            if current is None:
+                return None
+            ladder = current
+            wanted = next((tier for tier in ladder.tiers if tier.name == wanted.name), ladder.baseline)
         servers = self._of_tier[ladder.model, wanted.name]
         if len(servers) == 1 and servers[0].failures == 0 and not without:
             return wanted, servers[0]
@@ -193,8 +241,7 @@ class Servers:
         first = next(self._turn) % len(usable)
         return min(usable[first:] + usable[:first], key=lambda server: server.outstanding)
 
-    def _server(self, backend: Backend) -> Server:
-        key = (backend.url.rstrip("/"), backend.api_key)
-        if key not in self._known:
-            self._known[key] = Server(backend)
-        return self._known[key]
+
+def _identity(backend: Backend) -> Backend:
+    """What makes two entries of the configuration one server."""
+    return replace(backend, url=backend.url.rstrip("/"), max_concurrency=None)

@@ -53,7 +53,20 @@ class RouteBook:
         """By model, the tier with the most weight."""
         self.split: frozenset[str] = frozenset()
         """Models that more than one tier serves."""
+        self._not_ours: dict[str, Route] = {}
+        """Published, and not followed because a model or tier is not configured; a reload may bring it."""
         for route in self._remembered():
+            self._take(route)
+
+    def adopt(self, ladders: Mapping[str, Ladder]) -> None:
+        """Take new ladders; a route whose tiers are gone gives way to the baseline."""
+        kept = [*self._routes.values(), *self._not_ours.values()]
+        self._ladders = ladders
+        self._routes = {model: Route.only(model, ladder.baseline.name) for model, ladder in ladders.items()}
+        self.serving = {model: ladder.baseline for model, ladder in ladders.items()}
+        self.split = frozenset()
+        self._not_ours = {}
+        for route in kept:
             self._take(route)
 
     def __getitem__(self, model: str) -> Route:
@@ -76,12 +89,16 @@ class RouteBook:
 
     def _take(self, route: Route) -> bool:
         ladder = self._ladders.get(route.model)
-        if ladder is None or route.version < self._routes[route.model].version:
+        if ladder is None:
+            self._not_ours[route.model] = route
+            return False
+        if route.version < self._routes[route.model].version:
             return False
         if route == self._routes[route.model]:
             return False
         unknown = set(route.weights) - {tier.name for tier in ladder.tiers}
         if unknown:
+            self._not_ours[route.model] = route
             _log.error(
                 "route %d of %s names tiers that are not configured, the last one stands: %s",
                 route.version,

@@ -1,7 +1,9 @@
 """The proxy as a whole: a small parent keeps N serving processes alive, adds up their counts, and stops them.
 
 The parent touches no traffic. It opens the listening sockets, one per process, and holds on to them, so
-that a process that died loses nobody who queued on its socket.
+that a process that died loses nobody who queued on its socket. It alone reads the configuration again, on
+SIGHUP or when asked on the admin address, and the certificate when its files change; what it then tells the
+processes is what a process that starts later is told.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ import asyncio
 import json
 import logging
 import os
-import pickle
 import signal
 import socket
 import sys
@@ -19,9 +20,7 @@ from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from io import BytesIO
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import uvloop
@@ -31,7 +30,9 @@ from service.proxy.access_log import check_writable
 from service.proxy.admin import Admin, Page, json_page, open_admin
 from service.proxy.config import ProxyConfig
 from service.proxy.exposition import CONTENT_TYPE, Totals
-from service.proxy.listening import CannotListen, cannot_listen, open_listeners
+from service.proxy.listening import CannotListen, cannot_listen, listeners_of, remove_unix_listener, spelled
+from service.proxy.steering import Reread, Steering
+from service.proxy.terminal import has_terminal
 from service.proxy.vitals import vitals
 from service.store.capture import Keyring
 
@@ -46,25 +47,31 @@ _SNAPSHOT_BYTES = 64 * 1024 * 1024
 _log = logging.getLogger(__name__)
 
 
-def run(config: ProxyConfig) -> int:
+def run(config: ProxyConfig, reread: Reread | None = None) -> int:
     """Serve until SIGTERM or SIGINT; 0 after an orderly stop, 1 after another, 2 when it cannot start."""
     try:
         Keyring(current=config.capture_key_id, keys=config.capture_keys)
         check_writable(config.access_log)
         config.state_dir.mkdir(parents=True, exist_ok=True)
-        listeners = open_listeners(config.listen_host, config.listen_port, config.processes)
+        listeners = listeners_of(config)
+        made = None if config.listen_path is None else os.stat(config.listen_path)
     except (ValueError, OSError) as error:
         print(f"tiergate proxy: {error}", file=sys.stderr)
         return 2
+    # Until there is somebody to reload; the processes inherit it.
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(Parent(config, listeners).supervise())
+            return runner.run(Parent(config, listeners, reread).supervise())
     except CannotListen as error:
         print(f"tiergate proxy: {error}", file=sys.stderr)
         return 2
     finally:
+        signal.signal(signal.SIGHUP, before)
         for listener in listeners:
             listener.close()
+        if config.listen_path is not None:
+            remove_unix_listener(config.listen_path, made)
 
 
 @dataclass(slots=True)
@@ -81,8 +88,11 @@ class Slot:
 class Parent:
     """`supervise` once."""
 
-    def __init__(self, config: ProxyConfig, listeners: list[socket.socket]) -> None:
-        self._config = config
+    def __init__(
+        self, config: ProxyConfig, listeners: list[socket.socket], reread: Reread | None = None
+    ) -> None:
+        self._steering = Steering(config, reread, self._serving)
+        self._had_terminal = has_terminal()
         self._slots = [Slot(listener) for listener in listeners]
         self._stop = asyncio.Event()
         self._is_orderly = True
@@ -90,22 +100,33 @@ class Parent:
         self._retired = Totals()
         """Counts of processes that have ended: counters never fall."""
 
+    @property
+    def _config(self) -> ProxyConfig:
+        return self._steering.config
+
     async def supervise(self) -> int:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._told_to_stop)
         config = self._config
-        admin = Admin({"/healthz": self._health, "/readyz": self._readiness, "/metrics": self._metrics})
+        admin = Admin(
+            {"/healthz": self._health, "/readyz": self._readiness, "/metrics": self._metrics},
+            {"/reload": self._steering.reload},
+            self._steering.admin_names,
+        )
         try:
             page_server = await open_admin(admin, config.admin_host, config.admin_port)
         except OSError as error:
-            raise cannot_listen(config.admin_host, config.admin_port, error) from error
+            raise cannot_listen(spelled(config.admin_host, config.admin_port), error) from error
         self._announce(page_server)
         try:
             async with asyncio.TaskGroup() as group:
                 for slot in self._slots:
                     group.create_task(self._keep_filled(slot))
+                loop.add_signal_handler(signal.SIGHUP, self._hung_up, group)
+                watching = group.create_task(self._steering.watch_certificate())
                 await self._stop.wait()
+                watching.cancel()
                 for slot in self._slots:
                     slot.listener.close()
                     self._signal(slot, signal.SIGTERM)
@@ -114,11 +135,16 @@ class Parent:
         return 0 if self._is_orderly else 1
 
     def _announce(self, page_server: asyncio.Server) -> None:
-        host, port = self._slots[0].listener.getsockname()[:2]
-        admin_host, admin_port = page_server.sockets[0].getsockname()[:2]
+        config = self._config
+        if config.listen_path is not None:
+            where = f"unix:{config.listen_path}"
+        else:
+            where = spelled(*self._slots[0].listener.getsockname()[:2])
+            where = f"{'http' if config.tls is None else 'https'}://{where}"
         print(
-            f"tiergate proxy: serving {', '.join(self._config.ladders)} on http://{_bracketed(host)}:{port}, "
-            f"admin on http://{_bracketed(admin_host)}:{admin_port}, {len(self._slots)} process(es)",
+            f"tiergate proxy: serving {', '.join(config.ladders)} on {where}, "
+            f"admin on http://{spelled(*page_server.sockets[0].getsockname()[:2])}, "
+            f"{len(self._slots)} process(es)",
             file=sys.stderr,
             flush=True,
         )
@@ -128,6 +154,12 @@ class Parent:
             for slot in self._slots:
                 self._signal(slot, signal.SIGKILL)
         self._stop.set()
+
+    def _hung_up(self, group: asyncio.TaskGroup) -> None:
+        if self._had_terminal and not has_terminal():
+            self._told_to_stop()
+        elif not self._stop.is_set():
+            group.create_task(self._steering.reload())
 
     # -- processes ---------------------------------------------------------------------------------
 
@@ -181,12 +213,13 @@ class Parent:
         """Tell the process its configuration, then take its snapshots until it ends."""
         reader, writer = await asyncio.open_connection(sock=control, limit=_SNAPSHOT_BYTES)
         try:
-            writer.write(pickled(self._config))
+            self._steering.follow(writer)
             while line := await reader.readline():
                 slot.snapshot = json.loads(line)
         except (OSError, ValueError) as error:
             _log.warning("lost the counts of a process: %s", error)
         finally:
+            self._steering.followers.discard(writer)
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
@@ -229,7 +262,8 @@ class Parent:
         """Ready when a process serves and every model has a backend."""
         snapshots = self._serving()
         models = {
-            model: any(snapshot["models"][model] for snapshot in snapshots) for model in self._config.ladders
+            model: any(snapshot["models"].get(model) for snapshot in snapshots)
+            for model in self._config.ladders
         }
         is_ready = bool(snapshots) and all(models.values()) and not self._stop.is_set()
         status = HTTPStatus.OK if is_ready else HTTPStatus.SERVICE_UNAVAILABLE
@@ -241,6 +275,7 @@ class Parent:
 
     def _metrics(self) -> Page:
         totals = deepcopy(self._retired)
+        totals.add(self._steering.snapshot())
         for snapshot in self._serving():
             totals.add(snapshot["meters"])
         totals.set("processes", len(self._serving()))
@@ -250,27 +285,7 @@ class Parent:
         return HTTPStatus.OK, CONTENT_TYPE, totals.text().encode()
 
 
-def pickled(config: ProxyConfig) -> bytes:
-    """The configuration for `service.proxy.child.receive_config`, after its length in eight bytes."""
-    buffer = BytesIO()
-    _Pickler(buffer).dump(config)
-    return len(buffer.getvalue()).to_bytes(8, "big") + buffer.getvalue()
-
-
-class _Pickler(pickle.Pickler):
-    """Also takes read-only mappings, which frozen values like to hold."""
-
-    def reducer_override(self, value: object) -> Any:
-        if isinstance(value, MappingProxyType):
-            return dict, (dict(value),)
-        return NotImplemented
-
-
 def _search_path() -> str:
     """Where the child finds the same code as we did, then whatever the environment says."""
     ours = str(Path(service.__file__).resolve().parents[1])
     return os.pathsep.join(part for part in (ours, os.environ.get("PYTHONPATH", "")) if part)
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

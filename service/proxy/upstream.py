@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class BackendConnection(asyncio.Protocol):
     """Hands what arrives to the relay that has it. Bytes that nobody asked for end the connection."""
 
-    __slots__ = ("idle_since", "is_reused", "relay", "server", "transport")
+    __slots__ = ("_has_ended", "idle_since", "is_reused", "relay", "server", "transport")
 
     transport: asyncio.Transport
 
@@ -21,6 +21,8 @@ class BackendConnection(asyncio.Protocol):
         self.server = server
         self.relay: Relay | None = None
         self.is_reused = False
+        self._has_ended = False
+        """The backend said that it has nothing more to say."""
         self.idle_since = 0.0
         """Monotonic."""
 
@@ -33,10 +35,14 @@ class BackendConnection(asyncio.Protocol):
         else:
             self.relay.received(received)
 
+    def eof_received(self) -> None:
+        self._has_ended = True
+
     def connection_lost(self, error: Exception | None) -> None:
         if self.relay is not None:
             relay, self.relay = self.relay, None
-            relay.backend_lost(cleanly=error is None)
+            # A TLS stream without its own end was cut, by whomever: the loop tells that by no `eof_received`.
+            relay.backend_lost(cleanly=error is None and (self._has_ended or self.server.tls is None))
         elif self in self.server.idle:
             self.server.idle.remove(self)
 
@@ -50,7 +56,12 @@ async def connect(server: Server, *, seconds: float) -> BackendConnection:
     """A new connection; OSError or TimeoutError when there is none to be had in time."""
     loop = asyncio.get_running_loop()
     async with asyncio.timeout(seconds):
-        _, connection = await loop.create_connection(
-            lambda: BackendConnection(server), server.host, server.port, ssl=server.tls
-        )
+        if server.socket is not None:
+            _, connection = await loop.create_unix_connection(
+                lambda: BackendConnection(server), server.socket
+            )
+        else:
+            _, connection = await loop.create_connection(
+                lambda: BackendConnection(server), server.host, server.port, ssl=server.tls
+            )
     return connection

@@ -14,6 +14,7 @@ from service.settings.policies import build_policy
 from service.settings.problems import Findings
 from service.settings.secrets import sampling_salt
 from service.settings.shape import TiergateShape
+from service.settings.units import listen_or_socket
 from service.settings.values import ApiListen, Money, ProbePlan, Settings, ShadowPlan, Slo
 from service.settings.variables import complaints_of
 
@@ -40,7 +41,10 @@ def build(
     database_url = places.url(
         environ, "TIERGATE_DATABASE_URL", shape.store.database, database_url_of, findings
     )
-    proxy_listen = places.listen(environ, "TIERGATE_PROXY_LISTEN", shape.proxy.listen, findings)
+    proxy_listen = places.listen(
+        environ, "TIERGATE_PROXY_LISTEN", shape.proxy.listen, findings, read=listen_or_socket
+    )
+    listener_tls = places.listener_tls(shape.proxy.tls, beside, findings)
     admin_listen = places.listen(environ, "TIERGATE_ADMIN_LISTEN", shape.proxy.admin, findings)
     api_listen = places.listen(environ, "TIERGATE_API_LISTEN", shape.api.listen, findings)
     bound = [str(each) for each in (proxy_listen, admin_listen, api_listen) if each.port]
@@ -74,8 +78,12 @@ def build(
             ladders=ladders,
             listen_host=proxy_listen.host,
             listen_port=proxy_listen.port,
+            listen_path=proxy_listen.path,
+            listen_mode=shape.proxy.socket_mode,
+            tls=listener_tls,
             admin_host=admin_listen.host,
             admin_port=admin_listen.port,
+            admin_hosts=tuple(shape.proxy.admin_hosts),
             processes=shape.proxy.processes,
             redis_url=settled_redis,
             broker_url=settled_broker,

@@ -6,18 +6,59 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from service.settings.forms import BaseUrl, Count, Duration, Name, Section, Shape
+from service.settings.forms import (
+    BaseUrl,
+    Count,
+    Duration,
+    HeaderName,
+    HeaderValue,
+    Name,
+    Section,
+    Shape,
+)
+
+
+class HeaderShape(Shape):
+    """The value of a header; plain text stands for `{value: TEXT}`. Exactly one key."""
+
+    value: HeaderValue | None = Field(default=None, description="Itself; for what is no secret.")
+    file: str | None = Field(default=None, description="File whose first line is the value.")
+    env: str | None = Field(default=None, description="Environment variable that holds the value.")
+
+
+def _value_alone(written: object) -> object:
+    return {"value": written} if isinstance(written, str) else written
+
+
+HeaderForm = Annotated[
+    HeaderShape, BeforeValidator(_value_alone, json_schema_input_type=HeaderValue | HeaderShape)
+]
 
 
 class BackendShape(Shape):
     """One inference server; a plain URL stands for `{url: URL}`."""
 
-    url: BaseUrl = Field(description="Scheme, host and port; no path.")
+    url: BaseUrl = Field(description="Scheme, host and port, no path; or unix:/PATH/OF/SOCKET.")
     api_key_file: str | None = Field(
         default=None, description="File whose first line is the backend's API key."
     )
     api_key_env: str | None = Field(
         default=None, description="Environment variable that holds the backend's API key."
+    )
+    headers: dict[HeaderName, HeaderForm] = Field(
+        default_factory=dict,
+        description="Sent with every request, in place of what a client sent of those names.",
+    )
+    ca_file: str | None = Field(
+        default=None, description="PEM file of certificates to trust instead of the system's; for https."
+    )
+    certificate_file: str | None = Field(
+        default=None, description="PEM file of our certificate, for a backend that asks for one."
+    )
+    key_file: str | None = Field(default=None, description="PEM file of that certificate's private key.")
+    insecure_skip_verify: bool = Field(
+        default=False,
+        description="Take whoever answers for the backend: prompts and keys go to anybody in between.",
     )
     max_concurrency: Annotated[int, Field(ge=1)] | None = Field(
         default=None, description="Requests it can take at once."

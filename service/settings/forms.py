@@ -8,7 +8,27 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from service.fleet import UNIX
 from service.settings import units
+
+HEADERS_NOT_OURS = frozenset(
+    {
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "x-request-id",
+    }
+)
+"""They frame, describe or name one request, so that no configuration can know their value."""
 
 
 def _text(pattern: str, *examples: str) -> WithJsonSchema:
@@ -22,7 +42,9 @@ def _text_or_number(pattern: str, *examples: str) -> WithJsonSchema:
 
 
 def _base_url(written: str) -> str:
-    expected = f"expected http://HOST:PORT or https://HOST:PORT, got {written!r}"
+    if written.startswith(UNIX):
+        return f"{UNIX}{units.socket_path(written)}"
+    expected = f"expected http://HOST:PORT, https://HOST:PORT or unix:/PATH/OF/SOCKET, got {written!r}"
     try:
         parts = urlsplit(written)
         port = parts.port
@@ -70,6 +92,28 @@ def _kept(name: str) -> str:
     return name
 
 
+def _header_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name):
+        raise ValueError("a header's name has letters, digits and -, no spaces and no colon")
+    if name.lower() in HEADERS_NOT_OURS or name.lower().startswith("x-tiergate-"):
+        raise ValueError(f"{name} is written by the proxy itself, for every request anew; leave it out")
+    return name
+
+
+HEADER_VALUE_EXPECTED = "a header's value is printable ASCII on one line, without spaces around it"
+
+
+def is_header_value(value: str) -> bool:
+    """Whether it can be sent as it is; who could write a line end could write another header."""
+    return re.fullmatch(r"[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?", value) is not None
+
+
+def _header_value(value: str) -> str:
+    if not is_header_value(value):
+        raise ValueError(HEADER_VALUE_EXPECTED)
+    return value
+
+
 def _empty_means_defaults(written: object) -> object:
     return {} if written is None else written
 
@@ -90,6 +134,14 @@ Factor = Annotated[float, BeforeValidator(units.factor), _text_or_number(units.F
 Listen = Annotated[
     units.Listen, BeforeValidator(units.listen), _text(units.LISTEN_PATTERN, "127.0.0.1:8080", "[::1]:8080")
 ]
+ListenOrSocket = Annotated[
+    units.Listen,
+    BeforeValidator(units.listen_or_socket),
+    _text(f"{units.LISTEN_PATTERN}|{units.SOCKET_PATTERN}", "127.0.0.1:8080", "unix:/run/tiergate.sock"),
+]
+Mode = Annotated[int, BeforeValidator(units.mode), _text_or_number(units.MODE_PATTERN, "0660")]
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[str, AfterValidator(_header_value)]
 BaseUrl = Annotated[str, AfterValidator(_base_url)]
 RedisUrl = Annotated[str, AfterValidator(redis_url_of)]
 DatabaseUrl = Annotated[str, AfterValidator(database_url_of)]

@@ -7,9 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from service.fleet import Backend, Ladder, Tier
-from service.settings.fleet_shape import BackendShape, ModelShape, ProbeShape, TierShape
+from service.settings.backends import build_backend
+from service.settings.fleet_shape import ModelShape, ProbeShape, TierShape
 from service.settings.problems import Findings, Place
-from service.settings.secrets import SecretUnreadable, read_secret
 from service.settings.units import Listen
 from service.settings.values import ProbePlan
 
@@ -43,7 +43,11 @@ def refuse_own_address(models: Mapping[str, ModelShape], proxy: Listen, findings
                 for index, backend in enumerate(backends):
                     parts = urlsplit(backend.url)
                     port = parts.port or (443 if parts.scheme == "https" else 80)
-                    if port == proxy.port and parts.hostname in hosts:
+                    if proxy.path is not None:
+                        is_proxy = backend.url == str(proxy)
+                    else:
+                        is_proxy = port == proxy.port and parts.hostname in hosts
+                    if is_proxy:
                         place = ("models", name, "ladder", rung, pool, index)
                         findings.add(place, f"{backend.url} is the proxy itself (proxy.listen {proxy})")
 
@@ -63,7 +67,7 @@ def _tier(
             here: Place = (*place, pool, index)
             if any(backend.url == other.url for other in built):
                 findings.add(here, f"{backend.url} stands in this list twice")
-            built.append(_backend(backend, here, beside, environ, findings))
+            built.append(build_backend(backend, here, beside, environ, findings))
         pools[pool] = tuple(built)
     return Tier(
         name=tier.tier,
@@ -73,24 +77,6 @@ def _tier(
         price_per_hour=tier.price_per_hour,
         declares=tier.declares,
     )
-
-
-def _backend(
-    backend: BackendShape, place: Place, beside: Path, environ: Mapping[str, str], findings: Findings
-) -> Backend:
-    api_key = None
-    if backend.api_key_file is not None and backend.api_key_env is not None:
-        findings.add(place, "give api_key_file or api_key_env, not both")
-    elif backend.api_key_file is not None:
-        try:
-            api_key = read_secret(beside / backend.api_key_file)
-        except SecretUnreadable as error:
-            findings.add((*place, "api_key_file"), str(error))
-    elif backend.api_key_env is not None:
-        api_key = environ.get(backend.api_key_env)
-        if not api_key:
-            findings.add((*place, "api_key_env"), f"the environment has no {backend.api_key_env}")
-    return Backend(url=backend.url, api_key=api_key, max_concurrency=backend.max_concurrency)
 
 
 def build_probe(shape: ProbeShape, otherwise: ProbePlan) -> ProbePlan:

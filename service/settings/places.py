@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from service.proxy.config import AccessLogPlan
+from service.proxy.certificates import read_tls
+from service.proxy.config import AccessLogPlan, ListenerTls
 from service.settings import units
 from service.settings.problems import Findings, Place
 from service.settings.secrets import (
@@ -17,8 +18,9 @@ from service.settings.secrets import (
     read_secret,
     secret_from,
 )
-from service.settings.shape import AccessLogShape, TiergateShape
+from service.settings.shape import AccessLogShape, TiergateShape, TlsShape
 from service.store.capture import Keyring
+from service.tls import Part, TlsUnusable
 
 EMBEDDED_REDIS_FILE = "redis.url"
 """In the state directory."""
@@ -62,13 +64,20 @@ def embedded_redis(state_dir: Path) -> str | None:
         return None
 
 
-def listen(environ: Mapping[str, str], name: str, written: units.Listen, findings: Findings) -> units.Listen:
+def listen(
+    environ: Mapping[str, str],
+    name: str,
+    written: units.Listen,
+    findings: Findings,
+    *,
+    read: Callable[[object], units.Listen] = units.listen,
+) -> units.Listen:
     """The environment's address to bind, else the file's."""
     given = environ.get(name)
     if not given:
         return written
     try:
-        return units.listen(given)
+        return read(given)
     except ValueError as error:
         findings.add((), f"{name}: {error}")
         return written
@@ -117,4 +126,23 @@ def keyring(
         return read_keyring(key_file)
     except SecretUnreadable as error:
         findings.add(place, f"capture key: {error}")
+        return None
+
+
+def listener_tls(shape: TlsShape | None, beside: Path, findings: Findings) -> ListenerTls | None:
+    """The proxy's certificate, read and tried out; None for plain HTTP."""
+    if shape is None:
+        return None
+    client_ca = None if shape.client_ca_file is None else beside / Path(shape.client_ca_file).expanduser()
+    try:
+        return read_tls(
+            beside / Path(shape.certificate_file).expanduser(),
+            beside / Path(shape.key_file).expanduser(),
+            client_ca,
+        )
+    except TlsUnusable as error:
+        key = {Part.CERTIFICATE: "certificate_file", Part.KEY: "key_file", Part.CA: "client_ca_file"}[
+            error.part
+        ]
+        findings.add(("proxy", "tls", key), str(error))
         return None

@@ -73,9 +73,10 @@ def sampling_salt(keyring: Keyring) -> bytes:
     return hmac.digest(oldest, b"tiergate sampling and tenants", "sha256")
 
 
-def _lines(path: Path) -> list[str]:
+def read_text(path: Path) -> str:
+    """All of a file; raises `SecretUnreadable`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise SecretUnreadable(f"there is no file {path}") from None
     except IsADirectoryError:
@@ -84,7 +85,12 @@ def _lines(path: Path) -> list[str]:
         raise SecretUnreadable(f"{path} may not be read by this user") from None
     except UnicodeDecodeError:
         raise SecretUnreadable(f"{path} is not text") from None
-    return [line.strip() for line in text.splitlines() if line.strip()]
+    except OSError as error:
+        raise SecretUnreadable(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _lines(path: Path) -> list[str]:
+    return [line.strip() for line in read_text(path).splitlines() if line.strip()]
 
 
 def _decode(line: str, path: Path) -> bytes:

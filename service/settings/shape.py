@@ -16,6 +16,8 @@ from service.settings.forms import (
     Duration,
     Limit,
     Listen,
+    ListenOrSocket,
+    Mode,
     Name,
     RedisUrl,
     Section,
@@ -107,11 +109,28 @@ class AccessLogShape(Shape):
     errors: Share = written("100%", "Of requests that failed: status 400 and above, answers cut off or late.")
 
 
+class TlsShape(Shape):
+    """The proxy's own certificate; its files are read again when they change."""
+
+    certificate_file: str = Field(description="PEM file of the certificate and its chain.")
+    key_file: str = Field(description="PEM file of its private key, without a passphrase.")
+    client_ca_file: str | None = Field(
+        default=None,
+        description="PEM file of authorities; clients without a certificate of theirs are turned away.",
+    )
+
+
 class ProxyShape(Shape):
     """The data plane."""
 
-    listen: Listen = written("127.0.0.1:8080", "For clients.")
-    admin: Listen = written("127.0.0.1:8082", "For health checks and metrics.")
+    listen: ListenOrSocket = written("127.0.0.1:8080", "For clients; or unix:/PATH/OF/SOCKET.")
+    socket_mode: Mode = written("0660", "Permissions of that unix socket.")
+    tls: TlsShape | None = Field(default=None, description="Speak TLS with clients.")
+    admin: Listen = written("127.0.0.1:8082", "For health checks, metrics and reloads.")
+    admin_hosts: list[str] = Field(
+        default_factory=list,
+        description="Host names the admin address answers to, besides loopback and addresses in digits.",
+    )
     processes: Annotated[int, Field(ge=1, le=256)] = Field(default=1, description="Sharing the port.")
     timeouts: Annotated[TimeoutsShape, Section] = Field(
         default=TimeoutsShape(), description="Limits on a backend."

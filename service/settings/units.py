@@ -21,6 +21,10 @@ POINTS_PATTERN = r"^\d+(\.\d+)?\s*(pp|%)$"
 COUNT_PATTERN = r"^\d+(\.\d+)?\s*[kKMG]?$"
 FACTOR_PATTERN = r"^\d+(\.\d+)?\s*x$"
 LISTEN_PATTERN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
+SOCKET_PATTERN = r"^unix:/[^\x00]+$"
+MODE_PATTERN = r"^0?[0-7]{3}$"
+LONGEST_SOCKET = 107
+"""Bytes of a unix socket's path that the kernel takes."""
 
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%]*)", re.ASCII)
 
@@ -29,11 +33,15 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%]*)", re.ASCII)
 class Listen:
     """An address to bind."""
 
-    host: str
-    port: int
+    host: str = ""
+    port: int = 0
     """0 = any free port."""
+    path: str | None = None
+    """Of a unix socket, which has neither host nor port."""
 
     def __str__(self) -> str:
+        if self.path is not None:
+            return f"unix:{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
@@ -115,6 +123,31 @@ def listen(written: object) -> Listen:
     if int(port) > 65535:
         raise ValueError(f"a port is at most 65535, got {port}")
     return Listen(host=host.strip("[]"), port=int(port))
+
+
+def socket_path(written: str) -> str:
+    """The path of `unix:/run/tiergate.sock`."""
+    path = written.removeprefix("unix:")
+    if not path.startswith("/") or "\0" in path or path.endswith("/"):
+        raise ValueError(f"expected unix:/ABSOLUTE/PATH of a socket, got {written!r}")
+    if len(path.encode()) > LONGEST_SOCKET:
+        raise ValueError(f"the path of a unix socket has at most {LONGEST_SOCKET} bytes, got {written!r}")
+    return path
+
+
+def listen_or_socket(written: object) -> Listen:
+    """`127.0.0.1:8080`, `[::1]:8080`, or `unix:/run/tiergate.sock`."""
+    if isinstance(written, str) and written.startswith("unix:"):
+        return Listen(path=socket_path(written))
+    return listen(written)
+
+
+def mode(written: object) -> int:
+    """`0660`, with or without quotes: permissions as chmod has them."""
+    text = str(written)
+    if isinstance(written, bool) or not re.fullmatch(MODE_PATTERN.strip("^$"), text):
+        raise ValueError(f"expected permissions in octal, such as 0660, got {written!r}")
+    return int(text, 8)
 
 
 def _is_number(written: object) -> bool:

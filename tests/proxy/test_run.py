@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import pickle
 import signal
 import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 import pytest
 
 from service.fleet import Route
 from service.proxy.config import Mirroring, ProxyConfig
-from service.proxy.run import pickled, run
+from service.proxy.run import run
 from service.store.capture import unseal
 from service.store.captures import open_captures
 from tests.conftest import ValkeyServer
@@ -270,10 +268,3 @@ def test_a_missing_or_wrong_key_says_so(
 ) -> None:
     assert run(replace(config, ladders={"m": ladder("http://127.0.0.1:1")}, capture_keys=keys)) == 2
     assert "capture key" in capsys.readouterr().err
-
-
-def test_read_only_mappings_travel_to_the_children(config: ProxyConfig) -> None:
-    frozen = replace(config, capture_keys=MappingProxyType({"1": b"k" * 16}))
-    sent = pickled(frozen)
-    assert int.from_bytes(sent[:8], "big") == len(sent) - 8
-    assert pickle.loads(sent[8:]).capture_keys == {"1": b"k" * 16}

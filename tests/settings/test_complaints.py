@@ -133,4 +133,4 @@ def test_a_section_that_is_a_plain_value_lists_its_keys(minimal: dict[str, Any],
     minimal["proxy"] = 8080
     (problem,) = problems(minimal)
     assert "expected a mapping with the keys " in problem
-    assert " admin, clients, " in problem
+    assert " admin, admin_hosts, clients, " in problem

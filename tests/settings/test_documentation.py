@@ -9,9 +9,9 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from service.settings.complaints import all_places, valid_keys
-from service.settings.fleet_shape import BackendShape, ModelShape, TierShape
+from service.settings.fleet_shape import BackendShape, HeaderShape, ModelShape, TierShape
 from service.settings.forms import Shape
-from service.settings.shape import TiergateShape
+from service.settings.shape import TiergateShape, TlsShape
 from tests.settings.test_load import Loaded
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -42,6 +42,8 @@ EVERY_ROW = [
     *rows(ModelShape),
     *rows(TierShape),
     *rows(BackendShape),
+    *rows(HeaderShape),
+    *rows(TlsShape),
 ]
 
 
