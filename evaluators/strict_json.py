@@ -88,7 +88,7 @@ def parse(text: str | bytes, *, max_chars: int = MAX_CHARS, max_depth: int = MAX
             text,
             parse_constant=_refuse_constant,
             parse_int=_integer,
-            parse_float=_number,
+            parse_float=number_of,
             object_pairs_hook=members,
         )
     except json.JSONDecodeError as error:
@@ -106,8 +106,11 @@ def _integer(digits: str) -> int:
     return int(digits)
 
 
-def _number(digits: str) -> float | int:
-    """A double; beyond its range the exact integer (1e400), so that no number turns into infinity."""
+def number_of(digits: str) -> float | int:
+    """A double; beyond its range the exact integer (1e400), so that no number turns into infinity.
+
+    Raises `TooMuch` where that integer has more than `MAX_DIGITS` digits.
+    """
     if len(digits) > MAX_DIGITS:
         raise TooMuch(f"a number of {len(digits)} digits > {MAX_DIGITS}")
     number = float(digits)

@@ -9,7 +9,7 @@ from evaluators.score import excerpt
 from service.wire.chat import ChatAnswer
 from service.wire.completions import CompletionsAnswer
 from service.wire.content_encoding import Undecodable, decode
-from service.wire.ends import AnswerReader, error_message, fault_by_finish
+from service.wire.ends import AnswerReader, error_message, fault_by_finish, told
 from service.wire.messages import MessagesAnswer
 from service.wire.requests import endpoint_of
 from service.wire.responses import ResponsesAnswer
@@ -23,6 +23,8 @@ _READERS: Mapping[Endpoint, Callable[[], AnswerReader]] = {
     Endpoint.MESSAGES: MessagesAnswer,
 }
 
+_LAST_EVENTS = ("message_stop", "response.completed", "response.incomplete")
+"""Like `[DONE]`: whatever follows is not the answer."""
 _FIELD_STARTS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
@@ -60,15 +62,17 @@ def _by_status(status: int, body: bytes = b"") -> Fault | None:
     kinds = {429: FaultKind.OVERLOADED, 503: FaultKind.OVERLOADED}
     by_class = {4: FaultKind.REJECTED, 5: FaultKind.SERVER_ERROR}
     found = kinds.get(status) or by_class.get(status // 100, FaultKind.UNREADABLE)
-    return Fault(kind=found, status=status, detail=_error_detail(body))
+    return Fault(kind=found, status=status, detail=_error_detail(body[:65536].decode("utf-8", "replace")))
 
 
-def _error_detail(body: bytes) -> str:
-    written = body[:65536].decode("utf-8", "replace")
+def _error_detail(written: str) -> str:
     try:
-        return error_message(read_json(written)) or excerpt(written)
+        error = read_json(written)
     except WrongShape:
         return excerpt(written)
+    if message := error_message(error):
+        return message
+    return told(error) if isinstance(error, dict) and error.get("message") else excerpt(written)
 
 
 def _is_stream(content_type: str, body: bytes) -> bool:
@@ -105,17 +109,17 @@ def _streamed(reader: AnswerReader, status: int, body: bytes, complete: bool) ->
             done = True
             break  # whatever follows is not the answer
         some = True
+        if event.type == "error":
+            return Fault(kind=FaultKind.STREAM_ERROR, status=status, detail=_error_detail(written))
         value = read_json(event.data)
         if not isinstance(value, dict):
             raise WrongShape(f"an event is {kind(value)}, not an object")
-        if event.type == "error":
-            return Fault(
-                kind=FaultKind.STREAM_ERROR, status=status, detail=error_message(value) or excerpt(written)
-            )
         fault = _error_within(status, value)
         if fault is not None:
             return fault
         reader.add_event(value)
+        if value.get("type") in _LAST_EVENTS:
+            break
     failed = _failed(reader, status)
     if failed is not None:
         return failed

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from evaluators.exchange import Answer, Endpoint, Json, Message, Request, Tool, ToolCall
 from service.wire import shapes
 from service.wire.content import read_content
-from service.wire.formats import read_formats
+from service.wire.formats import asking, read_formats
 from service.wire.shapes import WrongShape
 from service.wire.thinking import join_thinking, split_thinking
 from service.wire.tool_calls import ToolCallCollector
@@ -20,19 +20,15 @@ def read_request(body: Mapping[str, Json]) -> Request:
         raise WrongShape("messages is missing or empty")
     asked = read_formats(body)
     tools = read_tools(body)
-    limit = body.get("max_completion_tokens")
-    return Request(
-        endpoint=Endpoint.CHAT_COMPLETIONS,
-        model=shapes.text(body.get("model"), "model"),
-        messages=messages,
-        format=asked.format,
-        schema=asked.schema,
-        constrained=asked.constrained,
+    limit = "max_tokens" if body.get("max_completion_tokens") is None else "max_completion_tokens"
+    return asking(
+        Endpoint.CHAT_COMPLETIONS,
+        body,
+        messages,
+        asked,
+        limit=limit,
         tools=tools,
         tool_choice=read_tool_choice(body, tools),
-        stream=bool(body.get("stream")),
-        max_tokens=shapes.count(body.get("max_tokens") if limit is None else limit, "max_tokens"),
-        body=body,
     )
 
 
@@ -122,6 +118,7 @@ class _Choice:
     def add(self, choice: Mapping[str, Json], turn: Mapping[str, Json], *, whole: bool) -> None:
         content = read_content(turn.get("content"), "content")
         self.texts.append(content.text)
+        self.thoughts.append(content.thinking)
         # engines call it either, some both with the same words
         thought = turn.get("reasoning_content") or turn.get("reasoning")
         self.thoughts.append(shapes.text(thought, "reasoning"))
@@ -157,9 +154,11 @@ class ChatAnswer:
             choice = shapes.mapping(item, "a choice")
             index = shapes.count(choice.get("index"), "index of a choice")
             at = (position if whole else 0) if index is None else index
-            fields = shapes.mapping(choice.get(turn), f"{turn} of a choice")
+            # A gateway that only looks as if it streamed sends a whole message in an event.
+            said = "message" if turn not in choice and at not in self._choices else turn
+            fields = shapes.mapping(choice.get(said), f"{said} of a choice")
             if at not in self._choices or not whole:
-                self._choices.setdefault(at, _Choice()).add(choice, fields, whole=whole)
+                self._choices.setdefault(at, _Choice()).add(choice, fields, whole=said == "message")
         self._usage = shapes.mapping(body.get("usage"), "usage") or self._usage
 
     @property
@@ -179,13 +178,13 @@ class ChatAnswer:
 
     def answer(self) -> Answer:
         choice = self._first
-        text, thinking = split_thinking("".join(choice.texts))
+        text, thinking = split_thinking(shapes.joined(choice.texts))
         return Answer(
             text=text,
-            reasoning=join_thinking("".join(choice.thoughts), thinking),
+            reasoning=join_thinking(shapes.joined(choice.thoughts), thinking),
             tool_calls=choice.tools.calls(),
             finish_reason=choice.finish_reason,
-            refusal="".join(choice.refusals) or None,
+            refusal=shapes.joined(choice.refusals) or None,
             prompt_tokens=shapes.count(self._usage.get("prompt_tokens"), "prompt_tokens"),
             completion_tokens=shapes.count(self._usage.get("completion_tokens"), "completion_tokens"),
         )

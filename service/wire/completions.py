@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from evaluators.exchange import Answer, Endpoint, Json, Message, Request
 from service.wire import shapes
 from service.wire.content import digest
-from service.wire.formats import Asked, read_formats
+from service.wire.formats import Asked, asking, read_formats
 from service.wire.shapes import WrongShape
 from service.wire.thinking import split_thinking
 
@@ -20,17 +20,12 @@ def read_request(body: Mapping[str, Json]) -> Request:
     is not judged as JSON.
     """
     asked = Asked() if body.get("echo") else read_formats(body)
-    return Request(
-        endpoint=Endpoint.COMPLETIONS,
-        model=shapes.text(body.get("model"), "model"),
-        messages=(_prompt(body.get("prompt")),),
-        format=asked.format,
-        schema=asked.schema,
-        constrained=asked.constrained,
-        tool_choice="none",
-        stream=bool(body.get("stream")),
-        max_tokens=shapes.count(body.get("max_tokens"), "max_tokens"),
-        body=body,
+    return asking(
+        Endpoint.COMPLETIONS,
+        body,
+        [_prompt(body.get("prompt"))],
+        asked,
+        limit="max_tokens",
     )
 
 
@@ -52,18 +47,24 @@ class CompletionsAnswer:
         self._usage: Mapping[str, Json] = {}
 
     def add_body(self, body: Mapping[str, Json]) -> None:
-        self.add_event(body)
+        self._add(body, whole=True)
         if not self._texts:
             raise WrongShape("the answer has no choices")
 
     def add_event(self, event: Mapping[str, Json]) -> None:
-        for item in shapes.items(event.get("choices"), "choices"):
+        self._add(event, whole=False)
+
+    def _add(self, body: Mapping[str, Json], *, whole: bool) -> None:
+        for position, item in enumerate(shapes.items(body.get("choices"), "choices")):
             choice = shapes.mapping(item, "a choice")
-            index = shapes.count(choice.get("index"), "index of a choice") or 0
+            given = shapes.count(choice.get("index"), "index of a choice")
+            index = (position if whole else 0) if given is None else given
+            if whole and index in self._texts:
+                continue  # every choice of a whole body is one of its own
             self._texts.setdefault(index, []).append(shapes.text(choice.get("text"), "text of a choice"))
             if finish := shapes.text(choice.get("finish_reason"), "finish_reason"):
                 self._finish[index] = finish
-        self._usage = shapes.mapping(event.get("usage"), "usage") or self._usage
+        self._usage = shapes.mapping(body.get("usage"), "usage") or self._usage
 
     @property
     def ended(self) -> bool:
@@ -77,7 +78,7 @@ class CompletionsAnswer:
         if not self._texts:
             raise WrongShape("the answer has no choices")
         first = min(self._texts)
-        text, thinking = split_thinking("".join(self._texts[first]))
+        text, thinking = split_thinking(shapes.joined(self._texts[first]))
         return Answer(
             text=text,
             reasoning=thinking,

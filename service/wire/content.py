@@ -18,6 +18,8 @@ class Content:
 
     text: str = ""
     refusal: str | None = None
+    thinking: str = ""
+    """Of `thinking` parts, whose text is a string or parts again."""
     media: tuple[str, ...] = ()
 
 
@@ -34,6 +36,7 @@ def read_content(content: Json, where: str, *, between: str = "") -> Content:
     """Text parts joined by `between`, refusal parts, and a digest of every part of another type."""
     texts: list[str] = []
     refusals: list[str] = []
+    thoughts: list[str] = []
     media: list[str] = []
     for part in parts(content, where):
         type = shapes.text(part.get("type"), f"type of a part of {where}")
@@ -42,10 +45,18 @@ def read_content(content: Json, where: str, *, between: str = "") -> Content:
         elif type == "refusal":
             refusals.append(shapes.text(part.get("refusal"), f"refusal of a part of {where}"))
         else:
+            if type == "thinking":
+                thoughts += [
+                    shapes.text(thought.get("text"), f"thinking of a part of {where}")
+                    for thought in parts(part.get("thinking"), f"thinking of a part of {where}")
+                ]
             # a cache mark wanders to the newest turn, and does not make an older one another
             media.append(f"{type}:{digest({k: v for k, v in part.items() if k != 'cache_control'})}")
     return Content(
-        text=between.join(texts), refusal="".join(refusals) if refusals else None, media=tuple(media)
+        text=between.join(texts),
+        refusal="".join(refusals) if refusals else None,
+        thinking="".join(thoughts),
+        media=tuple(media),
     )
 
 

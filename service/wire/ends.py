@@ -37,11 +37,16 @@ def error_message(body: Json) -> str | None:
         return None
     error = body.get("error")
     if error:
-        message = error.get("message") if isinstance(error, dict) else error
-        return excerpt(message if isinstance(message, str) and message else shapes.write_json(error))
+        return told(error)
     if body.get("object") == "error" or body.get("type") == "error":
-        return excerpt(shapes.write_json(body.get("message", "")))
+        return told(body)
     return None
+
+
+def told(error: Json) -> str:
+    """The message of something that is known to be an error, or all of it where it has none."""
+    message = error.get("message") if isinstance(error, dict) else error
+    return excerpt(message if isinstance(message, str) and message else shapes.write_json(error))
 
 
 def fault_by_finish(finish_reason: str | None) -> Fault | None:

@@ -7,10 +7,10 @@ not JSON.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from evaluators.exchange import Format, Json
+from evaluators.exchange import Endpoint, Format, Json, Message, Request, Tool
 from service.wire import shapes
 from service.wire.shapes import WrongShape
 
@@ -51,6 +51,32 @@ class Asked:
     format: Format = Format.TEXT
     schema: Json = None
     constrained: bool = False
+
+
+def asking(
+    endpoint: Endpoint,
+    body: Mapping[str, Json],
+    messages: Iterable[Message],
+    asked: Asked,
+    *,
+    limit: str,
+    tools: tuple[Tool, ...] = (),
+    tool_choice: str = "none",
+) -> Request:
+    """The request: what every dialect calls alike comes from the body; `limit` names its most tokens."""
+    return Request(
+        endpoint=endpoint,
+        model=shapes.text(body.get("model"), "model"),
+        messages=tuple(messages),
+        format=asked.format,
+        schema=asked.schema,
+        constrained=asked.constrained,
+        tools=tools,
+        tool_choice=tool_choice,
+        stream=bool(body.get("stream")),
+        max_tokens=shapes.count(body.get(limit), limit),
+        body=body,
+    )
 
 
 def read_formats(body: Mapping[str, Json]) -> Asked:

@@ -9,7 +9,7 @@ from evaluators.exchange import Answer, Endpoint, Json, Message, Request, Tool, 
 from evaluators.strict_json import NotJson, TooMuch, parse
 from service.wire import shapes
 from service.wire.content import parts, read_content
-from service.wire.formats import read_format
+from service.wire.formats import asking, read_format
 from service.wire.shapes import WrongShape
 from service.wire.thinking import join_thinking, split_thinking
 
@@ -44,18 +44,14 @@ def read_request(body: Mapping[str, Json]) -> Request:
     )
     if any(not tool.name for tool in tools):
         raise WrongShape("a tool has no name")
-    return Request(
-        endpoint=Endpoint.MESSAGES,
-        model=shapes.text(body.get("model"), "model"),
-        messages=tuple(messages),
-        format=asked.format,
-        schema=asked.schema,
-        constrained=asked.constrained,
+    return asking(
+        Endpoint.MESSAGES,
+        body,
+        messages,
+        asked,
+        limit="max_tokens",
         tools=tools,
         tool_choice=_tool_choice(body.get("tool_choice")) if tools else "none",
-        stream=bool(body.get("stream")),
-        max_tokens=shapes.count(body.get("max_tokens"), "max_tokens"),
-        body=body,
     )
 
 
@@ -106,6 +102,7 @@ def _tool_choice(choice: Json) -> str:
 class _Block:
     """A content block as it grows; `pieces` are its text, thinking, or the JSON of its input."""
 
+    place: int
     start: Mapping[str, Json]
     pieces: list[str] = field(default_factory=list)
 
@@ -114,15 +111,16 @@ class MessagesAnswer:
     """Reads an answer, whole or streamed. `message_stop` may be missing once the stop reason came."""
 
     def __init__(self) -> None:
-        self._blocks: dict[int, _Block] = {}
+        self._blocks: list[_Block] = []
+        self._by_index: dict[int, _Block] = {}
         self._stop_reason: str | None = None
         self._usage: dict[str, Json] = {}
 
     def add_body(self, body: Mapping[str, Json]) -> None:
         if not isinstance(body.get("content"), list):
             raise WrongShape("the answer has no content")
-        for index, block in enumerate(body["content"]):
-            self._blocks[index] = _Block(start=shapes.mapping(block, "a content block"))
+        for block in body["content"]:
+            self._begin(None, shapes.mapping(block, "a content block"))
         self._end(body, body.get("usage"))
 
     def add_event(self, event: Mapping[str, Json]) -> None:
@@ -131,18 +129,30 @@ class MessagesAnswer:
             message = shapes.mapping(event.get("message"), "message of an event")
             self._end(message, message.get("usage"))
         elif type == "content_block_start":
-            start = shapes.mapping(event.get("content_block"), "content_block")
-            self._blocks[self._index(event)] = _Block(start=start)
+            self._begin(self._index(event), shapes.mapping(event.get("content_block"), "content_block"))
         elif type == "content_block_delta":
             delta = shapes.mapping(event.get("delta"), "delta")
-            block = self._blocks.setdefault(self._index(event), _Block(start={"type": "text"}))
+            block = self._block(self._index(event))
             for name in ("text", "thinking", "partial_json"):
                 block.pieces.append(shapes.text(delta.get(name), f"{name} of a delta"))
         elif type == "message_delta":
             self._end(shapes.mapping(event.get("delta"), "delta"), event.get("usage"))
 
-    def _index(self, event: Mapping[str, Json]) -> int:
-        return shapes.count(event.get("index"), "index of a block") or 0
+    def _index(self, event: Mapping[str, Json]) -> int | None:
+        return shapes.count(event.get("index"), "index of a block")
+
+    def _begin(self, index: int | None, start: Mapping[str, Json]) -> _Block:
+        """A block of its own, even where its index was used before or is missing."""
+        block = _Block(place=len(self._blocks) if index is None else index, start=start)
+        self._blocks.append(block)
+        if index is not None:
+            self._by_index[index] = block
+        return block
+
+    def _block(self, index: int | None) -> _Block:
+        """The block that a delta goes on with; text, when none has begun."""
+        held = self._by_index.get(index) if index is not None else next(reversed(self._blocks), None)
+        return self._begin(index, {"type": "text"}) if held is None else held
 
     def _end(self, fields: Mapping[str, Json], usage: Json) -> None:
         stop = shapes.text(fields.get("stop_reason"), "stop_reason")
@@ -161,16 +171,16 @@ class MessagesAnswer:
         texts: list[str] = []
         thoughts: list[str] = []
         calls: list[ToolCall] = []
-        for _, block in sorted(self._blocks.items()):
+        for block in sorted(self._blocks, key=lambda block: block.place):
             type = block.start.get("type")
             if type == "text":
-                texts.append(shapes.text(block.start.get("text"), "text of a block") + "".join(block.pieces))
+                texts += [shapes.text(block.start.get("text"), "text of a block"), *block.pieces]
             elif type == "thinking":
                 begun = shapes.text(block.start.get("thinking"), "thinking of a block")
-                thoughts.append(begun + "".join(block.pieces))
+                thoughts.append(shapes.joined([begun, *block.pieces]))
             elif type == "tool_use":
                 calls.append(_call(block.start, _input(block)))
-        text, thinking = split_thinking("".join(texts))
+        text, thinking = split_thinking(shapes.joined(texts))
         return Answer(
             text=text,
             reasoning=join_thinking(*thoughts, thinking),
@@ -186,7 +196,7 @@ def _input(block: _Block) -> str:
 
     What is not JSON, or uses a name twice, stays as it was written.
     """
-    written = "".join(block.pieces)
+    written = shapes.joined(block.pieces)
     if not written:
         return shapes.write_json(block.start.get("input") or {})
     try:

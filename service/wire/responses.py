@@ -8,7 +8,7 @@ from evaluators.exchange import Answer, Endpoint, Json, Message, Request, Tool, 
 from service.wire import shapes
 from service.wire.content import digest, parts, read_content
 from service.wire.ends import error_message
-from service.wire.formats import read_format
+from service.wire.formats import asking, read_format
 from service.wire.shapes import WrongShape
 from service.wire.thinking import join_thinking, split_thinking
 
@@ -28,18 +28,14 @@ def read_request(body: Mapping[str, Json]) -> Request:
         for item in shapes.items(body.get("tools"), "tools")
         if (fields := shapes.mapping(item, "a tool")).get("type") in ("function", "custom")
     )
-    return Request(
-        endpoint=Endpoint.RESPONSES,
-        model=shapes.text(body.get("model"), "model"),
-        messages=tuple(messages),
-        format=asked.format,
-        schema=asked.schema,
-        constrained=asked.constrained,
+    return asking(
+        Endpoint.RESPONSES,
+        body,
+        messages,
+        asked,
+        limit="max_output_tokens",
         tools=tools,
         tool_choice=_tool_choice(body.get("tool_choice")) if tools else "none",
-        stream=bool(body.get("stream")),
-        max_tokens=shapes.count(body.get("max_output_tokens"), "max_output_tokens"),
-        body=body,
     )
 
 
@@ -98,7 +94,13 @@ def _call(item: Mapping[str, Json]) -> ToolCall:
     )
 
 
-_ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+_ENDS = {
+    "response.completed": "completed",
+    "response.incomplete": "incomplete",
+    "response.failed": "failed",
+    "response.cancelled": "cancelled",
+}
+"""Last events, and the status of the response that they carry, should it not say so itself."""
 
 
 class ResponsesAnswer:
@@ -120,7 +122,8 @@ class ResponsesAnswer:
             item = shapes.mapping(event.get("item"), "item of an event")
             self._items.append((len(self._items) if index is None else index, item))
         elif type in _ENDS:
-            self._response = shapes.mapping(event.get("response"), "response of an event")
+            response = shapes.mapping(event.get("response"), "response of an event")
+            self._response = {**response, "status": response.get("status") or _ENDS[type]}
 
     @property
     def ended(self) -> bool:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from evaluators.exchange import Json
-from evaluators.strict_json import MAX_DEPTH, MAX_DIGITS, deeper_than
+from evaluators.strict_json import MAX_DEPTH, MAX_DIGITS, TooMuch, deeper_than, number_of
+
+DEEPEST = MAX_DEPTH + 16
+"""Nesting of a body: what it carries may be as deep as evaluators read, inside the dialect's own levels."""
+
+_BEYOND_DOUBLE = re.compile(r"[0-9]{309}|[eE]\+?[0-9]{3}")
+"""Whatever text has a number that would become infinity has this; hardly any text does."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class WrongShape(ValueError):
@@ -64,14 +72,15 @@ def count(value: Json, where: str) -> int | None:
 def read_json(written: str) -> Json:
     """A JSON value as engines write it: NaN, names used twice and a BOM are let through.
 
-    Raises `WrongShape`, and nothing else on any input: depth is bounded as in `evaluators.strict_json`, and a
-    whole number of thousands of digits becomes a double.
+    Raises `WrongShape`, and nothing else on any input: depth is bounded. Numbers beyond a double stay exact,
+    as in `evaluators.strict_json`, and those of thousands of digits become infinity.
     """
     written = written.removeprefix("\ufeff")
-    if deeper_than(written, MAX_DEPTH):
-        raise WrongShape(f"JSON nested deeper than {MAX_DEPTH}")
+    if deeper_than(written, DEEPEST):
+        raise WrongShape(f"JSON nested deeper than {DEEPEST}")
+    exact = _number if _BEYOND_DOUBLE.search(written) else None
     try:
-        return json.loads(written, parse_int=_integer)
+        return json.loads(written, parse_int=_integer, parse_float=exact)
     except json.JSONDecodeError as error:
         raise WrongShape(f"not JSON: {error.msg} at character {error.pos}") from None
 
@@ -79,6 +88,21 @@ def read_json(written: str) -> Json:
 def write_json(value: Json) -> str:
     """The shortest JSON text of a value, in the order of its names."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def joined(pieces: Iterable[str]) -> str:
+    """One text of several pieces; a character that was cut between its two surrogates is one again."""
+    written = "".join(pieces)
+    if _SURROGATE.search(written) is None:
+        return written
+    return written.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def _number(digits: str) -> float | int:
+    try:
+        return number_of(digits)
+    except TooMuch:
+        return float(digits)
 
 
 def _integer(digits: str) -> int | float:

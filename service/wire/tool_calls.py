@@ -30,7 +30,7 @@ class _Call:
     @property
     def arguments(self) -> str:
         # Joined once and kept so: a call may come in 100,000 fragments and be looked at after each.
-        self.fragments = ["".join(self.fragments)] if self.fragments else []
+        self.fragments = [shapes.joined(self.fragments)] if self.fragments else []
         if not self.fragments and self.whole is not None:
             return shapes.write_json(self.whole)
         return self.fragments[0] if self.fragments else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluators.exchange import Answer, Endpoint, Fault, FaultKind, Outcome, ToolCall
-from service.wire import parse_answer
+from evaluators.score import Score
+from evaluators.structured_output import StructuredOutput
+from service.wire import parse_answer, parse_request
 from service.wire.sse import EventParser
 
 Read = Callable[..., Outcome]
@@ -414,3 +417,63 @@ def test_two_megabytes_of_arguments_in_one_line_are_read() -> None:
     found = outcome(b"data: " + json.dumps(chunk).encode() + b"\n\n", type="text/event-stream")
     assert isinstance(found, Answer)
     assert found.tool_calls[0].arguments == arguments
+
+
+@pytest.mark.parametrize("said", ["CUDA out of memory", '"CUDA out of memory"', "{broken"])
+def test_an_error_event_is_a_fault_even_when_it_is_no_object(said: str) -> None:
+    found = outcome(f"event: error\ndata: {said}\n\n".encode(), type="text/event-stream")
+    assert isinstance(found, Fault)
+    assert found.kind is FaultKind.STREAM_ERROR
+
+
+LAST = {
+    Endpoint.MESSAGES: [
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ],
+    Endpoint.RESPONSES: [{"type": "response.completed", "response": {"status": "completed", "output": []}}],
+}
+
+
+@pytest.mark.parametrize("endpoint", LAST)
+@pytest.mark.parametrize("behind", [b"data: nonsense\n\n", b'event: error\ndata: {"message": "late"}\n\n'])
+def test_what_follows_the_last_event_is_not_the_answer(endpoint: Endpoint, behind: bytes) -> None:
+    stream = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in LAST[endpoint])
+    assert outcome(stream + behind, path=endpoint) == Answer(finish_reason="stop")
+
+
+NUMBERS = {
+    "NaN": (b"NaN", "not_json"),
+    "Infinity": (b"-Infinity", "not_json"),
+    "beyond a double": (b"1e400", "ok"),
+    "of ten thousand digits": (b"9" * 10_000, "unjudgeable"),
+    "a name used twice": (b'1, "x": 2', "ok"),
+    "ten thousand deep": (b"[" * 10_000 + b"1" + b"]" * 10_000, "unjudgeable"),
+}
+
+
+@pytest.mark.parametrize(("value", "label"), NUMBERS.values(), ids=NUMBERS)
+def test_odd_values_are_judged_alike_streamed_or_not(value: bytes, label: str) -> None:
+    """In content and in arguments alike: they are text to the dialect, and the evaluator's to judge."""
+    request = parse_request(
+        PATH, b'{"model":"m","messages":[{"role":"user"}],"response_format":{"type":"json_object"}}'
+    )
+    text = (b'{"x": ' + value + b"}").decode()
+    cuts = [0, len(text) // 3, len(text) // 2, len(text)]
+    chunks = [{"choices": [{"delta": {"content": text[a:b]}}]} for a, b in pairwise(cuts)]
+    chunks.append({"choices": [{"delta": {}, "finish_reason": "stop"}]})
+    stream = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
+    whole = json.dumps({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}).encode()
+    for found in (outcome(stream), outcome(whole)):
+        assert isinstance(found, Answer)
+        score = StructuredOutput().score(request, found)
+        assert isinstance(score, Score)
+        assert score.label == label
+
+
+def test_logprobs_that_are_no_numbers_are_no_fault() -> None:
+    """`-inf` is how engines write the logarithm of nothing; some answer 500 instead, which is a fault."""
+    body = WHOLE.replace(b'"message"', b'"logprobs": {"content": [{"logprob": -Infinity}]}, "message"')
+    assert outcome(body) == HI
+    error = b'{"error": {"message": "Out of range float values are not JSON compliant: -inf"}}'
+    assert kind_of(outcome(error, status=500)) is FaultKind.SERVER_ERROR

@@ -263,3 +263,51 @@ def test_a_stream_that_is_done_and_had_no_choice_is_unreadable(read_stream: Read
     found = read_stream({"choices": []})
     assert isinstance(found, Fault)
     assert found.kind is FaultKind.UNREADABLE
+
+
+def test_a_whole_message_in_an_event_is_the_answer(read_stream: Read, read_whole: Read) -> None:
+    calls = [{"function": {"name": name, "arguments": "{}"}} for name in ("f", "f")]
+    choice = {"message": {"content": "hi", "tool_calls": calls}, "finish_reason": "stop"}
+    assert read_stream({"choices": [choice]}) == read_whole({"choices": [choice]})
+
+
+def test_a_whole_message_behind_its_deltas_is_not_read_twice(read_stream: Read) -> None:
+    end = {"message": {"content": "hi"}, "finish_reason": "stop"}
+    answer = read_stream({"choices": [{"delta": {"content": "hi"}}]}, {"choices": [end]})
+    assert answer == Answer(text="hi", finish_reason="stop")
+
+
+@pytest.mark.parametrize("thought", ["hm", [{"type": "text", "text": "hm"}], ["h", {"text": "m"}]])
+def test_thinking_in_content_parts_is_not_the_answer(
+    thought: Any, answer_of: AnswerOf, read_whole: Read
+) -> None:
+    parts = [{"type": "thinking", "thinking": thought}, {"type": "text", "text": "hi"}]
+    expected = Answer(text="hi", reasoning="hm", finish_reason="stop")
+    assert answer_of({"content": parts}) == expected
+    assert read_whole({"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}) == expected
+
+
+def test_choices_interleaved_are_kept_apart(read_stream: Read, read_whole: Read) -> None:
+    def chunk(index: int, **delta: Any) -> dict[str, Any]:
+        return {"choices": [{"index": index, "delta": delta}]}
+
+    call = {"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}
+    streamed = read_stream(
+        chunk(1, content="one "),
+        chunk(0, content="zero "),
+        chunk(1, tool_calls=[call]),
+        chunk(2, refusal="no"),
+        {"choices": [{"index": 1, "delta": {"content": "more"}, "finish_reason": "tool_calls"}]},
+        {
+            "choices": [
+                {"index": 2, "delta": {}, "finish_reason": "stop"},
+                {"index": 0, "delta": {"content": "more"}},
+            ]
+        },
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "length"}]},
+    )
+    assert streamed == Answer(text="zero more", finish_reason="length")
+    late = read_stream(
+        chunk(1, content="one"), {"choices": [{"index": 1, "delta": {}, "finish_reason": "stop"}]}
+    )
+    assert late == Answer(text="one", finish_reason="stop")

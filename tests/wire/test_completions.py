@@ -73,3 +73,8 @@ def test_no_choice_is_unreadable_or_cut_off(read_stream: Read, read_whole: Read)
     broken = read_stream({"choices": [{"text": "a"}]}, path=PATH, done=False)
     assert isinstance(broken, Fault)
     assert broken.kind is FaultKind.CUT_OFF
+
+
+def test_choices_without_an_index_are_choices_of_their_own(read_whole: Read) -> None:
+    body = {"choices": [{"text": "one", "finish_reason": "stop"}, {"text": "two", "finish_reason": "stop"}]}
+    assert read_whole(body, path=PATH) == Answer(text="one", finish_reason="stop")

@@ -250,3 +250,47 @@ def test_blocks_that_say_nothing_to_us_are_passed_over(read_whole: Read) -> None
     blocks = [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "hi"}]
     found = read_whole({"content": blocks, "stop_reason": "end_turn"}, path=PATH)
     assert found == Answer(text="hi", finish_reason="stop")
+
+
+def test_blocks_that_share_an_index_or_have_none_are_kept_apart(read_stream: Read) -> None:
+    for index in ({"index": 0}, {}):
+        tool = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+        answer = read_stream(
+            {"type": "content_block_start", **index, "content_block": {"type": "text", "text": "so "}},
+            {"type": "content_block_delta", **index, "delta": {"type": "text_delta", "text": "be it"}},
+            {"type": "content_block_start", **index, "content_block": tool},
+            {"type": "content_block_delta", **index, "delta": {"partial_json": '{"x":'}},
+            {"type": "content_block_delta", **index, "delta": {"partial_json": "1}"}},
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+            path=PATH,
+        )
+        call = ToolCall(name="f", arguments='{"x":1}', id="a")
+        assert answer == Answer(text="so be it", tool_calls=(call,), finish_reason="tool_calls")
+
+
+def test_numbers_beyond_a_double_are_the_same_arguments_streamed_and_unstreamed(
+    read_stream: Read, read_whole: Read
+) -> None:
+    block = b'{"type":"tool_use","id":"a","name":"f","input":{"n":1e400,"m":0.1}}'
+    whole = read_whole(b'{"content":[%b],"stop_reason":"tool_use"}' % block, path=PATH)
+    streamed = read_stream(
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "tool_use", "id": "a", "name": "f"},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": {"partial_json": '{"n": 1e400, "m": 0.1}'}},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        path=PATH,
+    )
+    assert whole == streamed
+
+
+def test_input_as_deep_as_evaluators_read_is_read_whole(read_whole: Read) -> None:
+    value: Any = 1
+    for _ in range(127):
+        value = [value]
+    tool = {"type": "tool_use", "id": "a", "name": "f", "input": {"x": value}}
+    answer = read_whole({"content": [tool], "stop_reason": "tool_use"}, path=PATH)
+    assert isinstance(answer, Answer)
+    assert answer.tool_calls[0].arguments == '{"x":' + "[" * 127 + "1" + "]" * 127 + "}"

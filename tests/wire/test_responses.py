@@ -194,3 +194,16 @@ def test_a_body_that_is_no_response_is_unreadable(body: Any, read_whole: Read) -
     found = read_whole(body, path=PATH)
     assert isinstance(found, Fault)
     assert found.kind is FaultKind.UNREADABLE
+
+
+@pytest.mark.parametrize("end", ["completed", "incomplete"])
+def test_the_last_event_names_the_status_where_the_response_does_not(end: str, read_stream: Read) -> None:
+    item = {"type": "message", "content": [{"type": "output_text", "text": "hi"}]}
+    answer = read_stream({"type": f"response.{end}", "response": {"output": [item]}}, path=PATH, done=False)
+    assert answer == Answer(text="hi", finish_reason="stop" if end == "completed" else None)
+
+
+def test_a_failed_end_is_a_fault_even_where_the_response_does_not_say_so(read_stream: Read) -> None:
+    found = read_stream({"type": "response.failed", "response": {}}, path=PATH, done=False)
+    assert isinstance(found, Fault)
+    assert (found.kind, found.detail) == (FaultKind.STREAM_ERROR, "failed")

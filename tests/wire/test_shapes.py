@@ -63,3 +63,22 @@ def test_numbers_of_thousands_of_digits_are_read() -> None:
 
 def test_json_is_written_short_and_in_order() -> None:
     assert shapes.write_json({"b": 1, "a": "é"}) == '{"b":1,"a":"é"}'
+
+
+def test_numbers_beyond_a_double_stay_exact_as_evaluators_read_them() -> None:
+    assert shapes.read_json("[1e400, -2.5e309, 1.5, 1e300]") == [10**400, -25 * 10**308, 1.5, 1e300]
+    assert shapes.read_json("1e9999") == float("inf")
+    assert shapes.write_json(shapes.read_json('{"n":1e400}')) == '{"n":1' + "0" * 400 + "}"
+
+
+def test_a_body_may_be_deeper_than_what_it_carries() -> None:
+    carried = "[" * 128 + "]" * 128
+    assert shapes.read_json('{"content":[{"input":' + carried + "}]}")
+    with pytest.raises(WrongShape, match="deeper"):
+        shapes.read_json("[" * 145 + "]" * 145)
+
+
+def test_a_character_cut_between_its_surrogates_is_one_again() -> None:
+    assert shapes.joined(["a\ud83c", "", "\udf0f", "b"]) == "a🌏b"
+    assert shapes.joined(["\udf0f", "\ud83c"]) == "\udf0f\ud83c"
+    assert shapes.joined([]) == ""
