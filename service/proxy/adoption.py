@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from service.proxy.access_lines import Lines
 from service.proxy.config import ProxyConfig
 from service.proxy.door import Door
 from service.store.capture import Keyring
@@ -32,6 +33,10 @@ def adopt(config: ProxyConfig, plane: DataPlane, entrance: Entrance, watches: Wa
     plane.budget.limit = config.mirroring.buffer_bytes
     plane.shipper.adopt(keyring, config.mirroring)
     plane.conversation_header = config.mirroring.conversation_header.lower().encode()
+    plane.lines = Lines(
+        instance=plane.instance, salt=config.mirroring.salt, forward_paths=config.forward_paths
+    )
+    plane.access_log.adopt(config.access_log)  # also when it says the same: its file may have been moved
     for client in plane.clients:
         client.adopt()
     watches.adopt(config.probe_seconds)

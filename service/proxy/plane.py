@@ -61,7 +61,7 @@ class DataPlane:
         self.relays: set[Relay] = set()
         self.is_draining = False
         self.access_log = AccessLog(config.access_log)
-        self._lines = Lines(instance=instance, salt=config.mirroring.salt, forward_paths=config.forward_paths)
+        self.lines = Lines(instance=instance, salt=config.mirroring.salt, forward_paths=config.forward_paths)
         self._store = store
         keyring = Keyring(current=config.capture_key_id, keys=config.capture_keys)
         self.shipper = Shipper(store, keyring, config.mirroring, self.budget, self.meters.ledger)
@@ -124,7 +124,7 @@ class DataPlane:
         request_id = (inbound and inbound.head.request_id) or self.make_request_id()
         log = self.access_log
         if log.is_on and (drawn := log.draw(failed=isinstance(answer, Refusal))) is not None:
-            log.write(self._lines.of_own_answer(inbound, answer, request_id, wall=time.time(), drawn=drawn))
+            log.write(self.lines.of_own_answer(inbound, answer, request_id, wall=time.time(), drawn=drawn))
         return request_id
 
     def relay_over(self, relay: Relay, now: float) -> None:
@@ -152,7 +152,7 @@ class DataPlane:
         )
         log = self.access_log
         if log.is_on and (drawn := log.draw(failed=has_failed(relay))) is not None:
-            log.write(self._lines.of_relay(relay, now=now, wall=time.time(), drawn=drawn))
+            log.write(self.lines.of_relay(relay, now=now, wall=time.time(), drawn=drawn))
         if relay.recording is not None:
             self._settle(relay, relay.ending, relay.recording, now - started)
 
@@ -274,11 +274,10 @@ class DataPlane:
             )
 
     async def _sweep_forever(self) -> None:
-        limits = self.config.timeouts
-        shortest = min(limit for limit in (limits.first_byte, limits.idle, limits.total, 2.0) if limit)
-        tick = min(max(shortest / 4, 0.02), 0.5)
         while True:
-            await asyncio.sleep(tick)
+            limits = self.config.timeouts
+            shortest = min(limit for limit in (limits.first_byte, limits.idle, limits.total, 2.0) if limit)
+            await asyncio.sleep(min(max(shortest / 4, 0.02), 0.5))
             try:
                 self._sweep(time.monotonic())
             except Exception:

@@ -89,8 +89,7 @@ class Steering:
             self._meters.count("config_reloads", ("outcome", outcome))
             if found.waiting:
                 _log.warning("%s: a new value is taken at the next start", ", ".join(found.waiting))
-            if found.is_change:
-                self._tell(found.config)
+            self._tell(found.config)  # also when it says the same: an access log may have been moved
             taken = await self._until_taken()
             _log.warning("the configuration is read again: %s", outcome)
             return json_page(
