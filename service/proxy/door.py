@@ -134,7 +134,7 @@ class Door:
                 return self._stopped(why, chosen)
             ladder = chosen
         model = ladder.model
-        self._sequence += 1
+        self._sequence = self._ledger.numbers.take()
         kept: Subject | Skipped = Skipped.NOT_GENERATION
         stratum = ""
         if entry.is_eligible:
@@ -223,6 +223,7 @@ class Door:
 
     def _stopped(self, reason: Skipped, answer: OwnAnswer | Refusal) -> OwnAnswer | Refusal:
         """Requests that reach no model count under the empty name: clients must not make up counters."""
+        self._ledger.numbers.take()
         self._ledger.arrived("", "", reason)
         return answer
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from service.proxy.numbers import Numbers
 from service.store.counters import Count, Dropped, Skipped, ledger_key
 
 Labels = tuple[tuple[str, str], ...]
@@ -40,13 +41,14 @@ def bounds_of(name: str) -> tuple[float, ...]:
 class Ledger:
     """The account of every request this process saw; cumulative, names as in `service.store.counters`."""
 
-    __slots__ = ("_arrived", "_counters", "_names")
+    __slots__ = ("_arrived", "_counters", "_names", "numbers")
 
     def __init__(self) -> None:
         self._counters: defaultdict[str, int] = defaultdict(int)
         self._names: dict[tuple[str, str, str], str] = {}
         self._arrived: defaultdict[tuple[str, str, Skipped | None], int] = defaultdict(int)
         """Requests by model, stratum and fate: one step each, told apart only when somebody asks."""
+        self.numbers = Numbers()
 
     @property
     def counters(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ import logging
 import os
 import resource
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Protocol
 
 from service.fleet import Route, Tier
@@ -296,15 +296,22 @@ class DataPlane:
     async def _write_ledger_forever(self) -> None:
         while True:
             # First at once: what a process shipped that died before its first word would belong to nobody.
-            await self._write_ledger(closed=False)
-            await asyncio.sleep(LEDGER_SECONDS)
+            if await self._write_ledger(closed=False):
+                await self.meters.ledger.numbers.until_low(LEDGER_SECONDS)
+            else:
+                await asyncio.sleep(LEDGER_SECONDS)
 
-    async def _write_ledger(self, *, closed: bool) -> None:
-        counters: Mapping[str, int] = dict(self.meters.ledger.counters)
+    async def _write_ledger(self, *, closed: bool) -> bool:
+        """Whether the store took it."""
+        ledger = self.meters.ledger
+        reserved = ledger.numbers.last if closed else ledger.numbers.ahead()
         try:
-            await self._store.write_ledger(self.instance, counters, closed=closed)
+            await self._store.write_ledger(self.instance, ledger.counters, reserved=reserved, closed=closed)
         except (StoreDown, StoreFull) as error:
             _log.log(logging.ERROR if closed else logging.DEBUG, "the ledger was not written: %s", error)
+            return False
+        ledger.numbers.confirmed(reserved)
+        return True
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

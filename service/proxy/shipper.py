@@ -51,7 +51,9 @@ class Store(Protocol):
         per_message: int,
     ) -> None: ...
 
-    async def write_ledger(self, instance: str, counters: Mapping[str, int], *, closed: bool) -> None: ...
+    async def write_ledger(
+        self, instance: str, counters: Mapping[str, int], *, reserved: int, closed: bool
+    ) -> None: ...
 
 
 class Shipper:

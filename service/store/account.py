@@ -32,10 +32,10 @@ class InstanceLedger:
     """It stopped in order: its counters are final and must add up."""
     written_at: float
     counters: Mapping[LedgerKey, int]
-    peak: int = 0
-    """Most requests between two writes."""
+    ahead: int = 0
+    """Requests it may have seen after its last write, of any model: numbers that were set aside."""
     beyond: int = 0
-    """Requests that sequence numbers of captures show to have come after the last write."""
+    """Requests that numbers of captures show to have come after the last write."""
 
     def total(self, count: Count) -> int:
         return sum(amount for key, amount in self.counters.items() if key.what is count)
@@ -108,7 +108,7 @@ class LedgerAccount:
     unaccounted: int
     """Most requests that silent proxies may have seen and nobody counted to the end.
 
-    What was in flight at the last write, and as many as in the busiest interval between two writes."""
+    What was in flight at the last write, and as many as the numbers that were set aside by then."""
     traffic: Mapping[str, int] = field(default_factory=dict)
     """Requests by stratum."""
     pairs: tuple[PairAccount, ...] = ()
@@ -210,7 +210,7 @@ def settle_account(
 
 
 def _unaccounted(ledger: InstanceLedger) -> int:
-    return max(0, ledger.undecided) + max(0, ledger.unshipped) + max(ledger.peak, ledger.beyond)
+    return max(0, ledger.undecided) + max(0, ledger.unshipped) + max(ledger.ahead, ledger.beyond)
 
 
 def _contradictions(ledger: InstanceLedger, *, may_lag: bool) -> list[str]:

@@ -191,13 +191,13 @@ def _greater(old: ColumnElement[Any], new: ColumnElement[Any]) -> ColumnElement[
 
 def _instance(written: _Written, model: str | None) -> InstanceLedger:
     counters: dict[LedgerKey, int] = {}
-    peak = 0
+    seen = 0
     for name, amount in written.counters.items():
         if name.startswith(redis_keys.META):
-            if model is None or name == redis_keys.peak(model):
-                peak += amount
             continue
         key = split_ledger_key(name)
+        if key.what is Count.SEEN:
+            seen += amount
         if model is None or key.model == model:
             counters[key] = amount
     return InstanceLedger(
@@ -205,7 +205,7 @@ def _instance(written: _Written, model: str | None) -> InstanceLedger:
         closed=written.closed,
         written_at=written.written_at,
         counters=counters,
-        peak=peak,
+        ahead=max(0, written.counters.get(redis_keys.RESERVED, 0) - seen),
     )
 
 
@@ -220,11 +220,7 @@ def _beyond(connection: Connection, written: _Written, model: str | None, waitin
     found = connection.execute(select(captures_table.c.capture_id).where(of_instance, later)).scalars()
     ids = {*found, *(each for each in waiting if each.startswith(prefix))}
     numbers = {each: int(each.rsplit("-", 2)[1]) for each in ids if mark_of(each)}
-    seen = sum(
-        amount
-        for name, amount in written.counters.items()
-        if name.startswith(f"{Count.SEEN}|") and split_ledger_key(name).model
-    )
+    seen = sum(amount for name, amount in written.counters.items() if name.startswith(f"{Count.SEEN}|"))
     if model is None:
         return max((number - seen for number in numbers.values() if number > seen), default=0)
     return sum(number > seen and mark_of(each) == model_mark(model) for each, number in numbers.items())

@@ -7,7 +7,6 @@ says so.
 from __future__ import annotations
 
 import json
-from urllib.parse import quote
 
 from service.fleet import Route
 
@@ -35,6 +34,9 @@ META = "#"
 CLOSED = "#closed"
 """1 after the instance's last write, when it drained in order."""
 
+RESERVED = "#reserved"
+"""The instance gives its requests numbers up to this one before it writes again."""
+
 WRITTEN_AT = "#written_at"
 """Unix seconds of the last write."""
 
@@ -52,11 +54,6 @@ def ledger(instance: str) -> str:
 def worker_counts(worker: str) -> str:
     """Hash: Prometheus series of one Celery worker, added to by its children."""
     return f"tiergate:worker:{worker}:counts"
-
-
-def peak(model: str) -> str:
-    """Field of a ledger hash: most requests of a model between two writes; a kill takes as many."""
-    return f"#peak|{quote(model, safe='')}"
 
 
 def in_doubt(instance: str) -> str:

@@ -25,7 +25,6 @@ from redis.exceptions import (
 
 from service.fleet import Route
 from service.store import redis_keys
-from service.store.counters import Count, split_ledger_key
 from service.store.intake import MOST_WAITING, TAKE_IN, Answered, Shipment, read_answer, take_in
 from service.store.task_message import REPLAY_TASK, task_messages
 
@@ -86,8 +85,6 @@ class CaptureStore:
         self._waiting = 0
         self._trusted = True
         self._in_doubt: list[str] = []
-        self._seen: dict[str, int] = {}
-        self._peak: dict[str, int] = {}
 
     @classmethod
     def open(cls, redis_url: str, broker_url: str, *, timeout: float = 1.0) -> CaptureStore:
@@ -161,14 +158,18 @@ class CaptureStore:
                     "broker took no message, the sweeper will enqueue %d captures: %s", len(ids), error
                 )
 
-    async def write_ledger(self, instance: str, counters: Mapping[str, int], *, closed: bool) -> None:
-        """Write an instance's cumulative counters, named by `ledger_key`; `closed` marks the last write."""
-        by_model = self._note_peak(counters)
+    async def write_ledger(
+        self, instance: str, counters: Mapping[str, int], *, reserved: int = 0, closed: bool
+    ) -> None:
+        """Write an instance's cumulative counters, named by `ledger_key`; `closed` marks the last write.
+
+        Until the next write it numbers its requests up to `reserved` at most, of which those seen are a part.
+        """
         doubtful = list(self._in_doubt)
         pipeline = self._redis.pipeline(transaction=True)
         facts: dict[str, int | float] = {
             **counters,
-            **{redis_keys.peak(model): most for model, most in self._peak.items()},
+            redis_keys.RESERVED: reserved,
             redis_keys.CLOSED: int(closed),
             redis_keys.WRITTEN_AT: self._clock(),
         }
@@ -177,7 +178,6 @@ class CaptureStore:
         if doubtful:
             pipeline.sadd(redis_keys.in_doubt(instance), *doubtful)
         await self._within_limit(pipeline.execute)
-        self._seen = by_model
         del self._in_doubt[: len(doubtful)]
 
     async def follow_routes(self, on_route: Callable[[Route], None]) -> None:
@@ -249,17 +249,6 @@ class CaptureStore:
         answered = await self._within_limit(ask)
         self._bytes, self._waiting = answered.used, answered.waiting
         return answered.taken
-
-    def _note_peak(self, counters: Mapping[str, int]) -> dict[str, int]:
-        """Requests seen by model, after raising the largest step between two writes."""
-        seen = {
-            key.model: amount
-            for name, amount in counters.items()
-            if (key := split_ledger_key(name)).what is Count.SEEN
-        }
-        for model, amount in seen.items():
-            self._peak[model] = max(self._peak.get(model, 0), amount - self._seen.get(model, 0))
-        return seen
 
     async def _within_limit(self, ask: Callable[[], Awaitable[_T]]) -> _T:
         try:

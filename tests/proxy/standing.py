@@ -23,6 +23,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.batches: list[list[Shipment]] = []
         self.ledger: dict[str, int] = {}
+        self.reserved = 0
         self.closed: bool | None = None
         self.failure: Exception | None = None
         self.hangs = False
@@ -36,9 +37,11 @@ class MemoryStore:
         self.batches.append(list(batch))
         self.per_message = per_message
 
-    async def write_ledger(self, instance: str, counters: Mapping[str, int], *, closed: bool) -> None:
+    async def write_ledger(
+        self, instance: str, counters: Mapping[str, int], *, reserved: int, closed: bool
+    ) -> None:
         await self._fail()
-        self.ledger, self.closed = dict(counters), closed
+        self.ledger, self.reserved, self.closed = dict(counters), reserved, closed
 
     async def follow_routes(self, on_route: Callable[[Route], None]) -> None:
         self._on_route = on_route

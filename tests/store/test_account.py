@@ -99,7 +99,7 @@ def test_a_running_proxy_cannot_have_finished_more_than_it_began():
 
 
 def test_a_silent_proxy_is_told_with_the_most_it_can_have_taken():
-    killed = ledger(seen=100, skipped=55, sampled=40, shipped=27, dropped=10, closed=False, peak=7, beyond=2)
+    killed = ledger(seen=100, skipped=55, sampled=40, shipped=27, dropped=10, closed=False, ahead=7, beyond=2)
     at = 1000.0 + STALE_SECONDS
     assert settle(killed, now=at).unaccounted == 0
     account = settle(killed, settled=Settled(processed=28, waiting=0), now=at + 1)

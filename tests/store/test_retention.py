@@ -45,7 +45,7 @@ def lived_in(database, unit_of):
                     ledger_key(Count.SHIPPED, "m")
                     if instance != "gone1"
                     else ledger_key(Count.DROPPED, "m", Dropped.STORE_DOWN),
-                    "#peak|m",
+                    "#reserved",
                 )
             ],
         )

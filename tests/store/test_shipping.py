@@ -336,16 +336,14 @@ async def test_a_broker_of_its_own_gets_the_messages(own_valkey, valkey, redis_c
     assert redis_client.llen("replay") == 0
 
 
-async def test_the_ledger_holds_counters_and_the_busiest_interval_of_each_model(valkey, redis_client):
+async def test_the_ledger_holds_counters_and_what_is_set_aside(valkey, redis_client):
     seen, other = ledger_key(Count.SEEN, "m"), ledger_key(Count.SEEN, "n|ü")
     async with opened(valkey.url) as store:
-        await store.write_ledger("i", {seen: 5}, closed=False)
-        await store.write_ledger("i", {seen: 25, other: 1}, closed=False)
-        await store.write_ledger("i", {seen: 26, other: 2}, closed=True)
+        await store.write_ledger("i", {seen: 5}, reserved=100, closed=False)
+        await store.write_ledger("i", {seen: 26, other: 2}, reserved=28, closed=True)
     ledger = redis_client.hgetall(redis_keys.ledger("i"))
     assert ledger[seen.encode()] == b"26"
-    assert ledger[redis_keys.peak("m").encode()] == b"20"
-    assert ledger[redis_keys.peak("n|ü").encode()] == b"1"
+    assert ledger[redis_keys.RESERVED.encode()] == b"28"
     assert ledger[redis_keys.CLOSED.encode()] == b"1"
     assert redis_client.smembers(redis_keys.LEDGER_INSTANCES) == {b"i"}
 

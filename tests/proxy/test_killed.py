@@ -1,0 +1,135 @@
+"""A proxy that is killed in the middle of a burst: the account bounds what it can have taken along."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from service.proxy.config import Mirroring, ProxyConfig
+from service.proxy.numbers import LEAST_AHEAD, SECONDS_AHEAD, Numbers
+from service.proxy.plane import LEDGER_SECONDS
+from service.store.account import STALE_SECONDS
+from service.store.captures import open_captures
+from service.store.database import open_database
+from service.store.ledger import account, copy_from_redis
+from tests.conftest import ValkeyServer
+from tests.proxy.processes import Running, running
+from tests.proxy.raw_client import post
+from tests.proxy.standing import KEYRING, StartBackend
+
+
+async def burst(proxy: Running, *, connections: int, seconds: float) -> int:
+    """Ask on many connections at once; kill every process after so long. Returns how many were answered."""
+    answered = 0
+
+    async def ask() -> None:
+        nonlocal answered
+        client = await proxy.connect()
+        try:
+            while (await client.ask(post())).status == 200:
+                answered += 1
+        except (OSError, EOFError, ValueError, AssertionError, asyncio.IncompleteReadError):
+            pass  # it was killed meanwhile
+        finally:
+            client.close()
+
+    async def kill() -> None:
+        await asyncio.sleep(seconds)
+        for pid in (proxy.process.pid, *proxy.children):  # the parent first: nobody is to be replaced
+            os.kill(pid, signal.SIGKILL)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(kill())
+        for _ in range(connections):
+            group.create_task(ask())
+    return answered
+
+
+@pytest.mark.parametrize("sample", [0.0, 1.0])
+@pytest.mark.parametrize("seconds", [0.15, LEDGER_SECONDS * 0.9])
+async def test_a_burst_before_a_kill_is_within_what_the_account_says(
+    sample: float, seconds: float, valkey: ValkeyServer, start_backend: StartBackend, tmp_path: Path
+) -> None:
+    config = ProxyConfig(
+        ladders={},
+        listen_port=0,
+        admin_port=0,
+        redis_url=valkey.url,
+        broker_url=valkey.url,
+        capture_keys=KEYRING.keys,
+        mirroring=Mirroring(sample=sample),
+        probe_seconds=None,
+        state_dir=tmp_path / "state",
+    )
+    backend = await start_backend()
+    with running(config, backend.url) as proxy:
+        await proxy.until("/readyz", 200)
+        assert await proxy.ask() == 200  # an idle proxy: nothing of a burst shows in its past
+        await asyncio.sleep(LEDGER_SECONDS * 1.5)
+        answered = 1 + await burst(proxy, connections=100, seconds=seconds)
+    assert answered > 50
+    db = open_database(f"sqlite:///{tmp_path / 'tiergate.db'}")
+    with closing(db), closing(open_captures(valkey.url)) as captures:
+        later = time.time() + STALE_SECONDS + 1
+        found = account(db, captures, now=later)
+        copy_from_redis(db, captures.redis)
+        copied = account(db, now=later)
+    for each in (found, copied):
+        assert each.seen < answered, "the burst was told before the kill, so this shows nothing"
+        assert each.seen + each.unaccounted >= answered
+        assert each.balanced
+        assert "has been silent" in each.problems[0]
+    rate = answered / seconds
+    assert found.unaccounted <= 2 * LEAST_AHEAD + 2 * rate * (SECONDS_AHEAD + 1)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.at = 100.0
+
+    def __call__(self) -> float:
+        return self.at
+
+
+async def test_numbers_run_low_when_half_of_what_was_set_aside_is_used() -> None:
+    numbers = Numbers(Clock())
+    numbers.confirmed(numbers.ahead())
+    for _ in range(LEAST_AHEAD // 2):
+        numbers.take()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await numbers.until_low(60)
+    numbers.take()
+    async with asyncio.timeout(1):
+        await numbers.until_low(60)
+    numbers.confirmed(numbers.ahead())
+    started = time.monotonic()
+    await numbers.until_low(0.05)
+    assert time.monotonic() - started >= 0.04
+
+
+async def test_numbers_are_set_aside_for_as_long_as_the_store_may_take() -> None:
+    clock = Clock()
+    numbers = Numbers(clock)
+    for _ in range(10_000):
+        numbers.take()
+    clock.at += 1.0
+    assert numbers.ahead() == 10_000 + SECONDS_AHEAD * 10_000
+    clock.at += 1.0
+    assert numbers.ahead() == 10_000 + LEAST_AHEAD  # it has become quiet
+
+
+async def test_a_write_that_was_overtaken_leaves_numbers_running_low() -> None:
+    numbers = Numbers(Clock())
+    reserved = numbers.ahead()
+    for _ in range(reserved + 10):
+        numbers.take()
+    numbers.confirmed(reserved)
+    async with asyncio.timeout(1):
+        await numbers.until_low(60)
