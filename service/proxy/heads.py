@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
+from service.proxy.administrative import is_administrative
 from service.proxy.errors import Refusal, malformed, not_implemented
 
 if TYPE_CHECKING:
@@ -56,7 +57,11 @@ _PLAIN_CONNECTION = frozenset({b"close", b"keep-alive", b""})
 _HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+;=%:\[\]-]*")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
 _DOTS = (b".", b"..")
+_REQUEST_ID = re.compile(rb"[!-~]{1,128}")
+"""Taken over from a client; any other gives way to one of ours, so that it can be logged and searched for."""
 _MOST_PATHS = 1000
+_ANSWERED_HERE = b"/v1/models/"
+"""What stands behind it is a model's name, whatever words it has."""
 
 
 OwnHeaders = tuple[tuple[bytes, bytes], ...]
@@ -155,9 +160,9 @@ def judge(
     if origin is None:
         return malformed("invalid request target")
     credentials = seen.get(b"authorization") or seen.get(b"x-api-key")
-    request_id = seen[b"x-request-id"][0].strip() or None if b"x-request-id" in seen else None
+    request_id = _request_id(seen.get(b"x-request-id", ()))
     if request_id is None:
-        dropped = dropped | {b"x-request-id"}  # an empty one gives way to ours
+        dropped = dropped | {b"x-request-id"}
     return Head(
         method=method,
         target=origin,
@@ -250,7 +255,7 @@ def announced_length(head: Head, headers: Headers) -> int:
 
 
 class ForwardPaths:
-    """Which paths pass: exact ones, and everything below those with a trailing slash."""
+    """Which paths pass: exact ones, and what is below those with a trailing slash but administrative."""
 
     __slots__ = ("_below", "_exact", "_judged")
 
@@ -271,7 +276,11 @@ class ForwardPaths:
     def _passes(self, path: bytes) -> bool:
         if path in self._exact:
             return True
-        if not path.startswith(self._below):
+        if not any(
+            path.startswith(below)
+            and (path.startswith(_ANSWERED_HERE) or not is_administrative(path[len(below) :]))
+            for below in self._below
+        ):
             return False
         if b"/." not in path and b"%" not in path and b"\\" not in path and b";" not in path:
             return True
@@ -293,6 +302,12 @@ def _origin_form(method: bytes, target: bytes) -> bytes | None:
         return None
     rest = absolute[2]
     return rest if rest.startswith(b"/") else b"/" + rest
+
+
+def _request_id(given: Sequence[bytes]) -> bytes | None:
+    """The client's own, if there is just one and it is fit to be handed around."""
+    value = given[0].strip() if len(given) == 1 else b""
+    return value if _REQUEST_ID.fullmatch(value) else None
 
 
 def _first(seen: dict[bytes, list[bytes]], name: bytes) -> bytes:
