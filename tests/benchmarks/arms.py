@@ -69,7 +69,7 @@ class Arena:
         ]
         process = self.stack.enter_context(pinned(UNDER_TEST, command, log=self.folder / f"{name}.log"))
         wait_for(port)
-        return Arm(name=name, port=port, pid=process.pid)
+        return Arm(name=name, port=port, pid=process.pid, admin=admin)
 
     def nginx(self) -> list[Arm]:
         """Plain, mirroring a tenth, mirroring everything: three ports of one worker."""

@@ -23,7 +23,7 @@ from tests.benchmarks.faults import FAULTS, Fault, nothing
 from tests.benchmarks.figures import Figure, end, is_void, middle, table
 from tests.benchmarks.memory import Watch
 from tests.benchmarks.reconcile import reconciled
-from tests.benchmarks.rig import machine, publish, quantile, raise_on_sigterm
+from tests.benchmarks.rig import end_on_signals, machine, publish, quantile
 from tests.benchmarks.system import THINK, System, standing
 
 AGAIN = "no fault (A/A)"
@@ -164,7 +164,7 @@ def main() -> None:
     if not faults:
         sys.exit(f"no fault has {asked.only!r} in its name; there are {', '.join(FAULTS)}")
     faults[AGAIN] = nothing
-    raise_on_sigterm()
+    end_on_signals()
     minutes = len(faults) * (asked.rounds * 2 * (asked.seconds + 3) + asked.hold) / 60 + 3
     say(f"{len(faults) - 1} faults, about {minutes:.0f} minutes")
     described = machine()

@@ -20,12 +20,13 @@ from tests.benchmarks.rig import (
     Reading,
     Rounds,
     cpu_seconds,
+    end_on_signals,
     interleave,
     machine,
     missing,
     publish,
     quantile,
-    raise_on_sigterm,
+    restlessness,
 )
 from tests.benchmarks.system import generating
 
@@ -97,7 +98,8 @@ def figures_of(done: Rounds) -> list[Figure]:
 
 def report(done: Rounds, figures: Sequence[Figure], asked: argparse.Namespace) -> str:
     lines = [
-        f"{asked.rate:g} requests/s, {asked.rounds} rounds of {asked.seconds:g} s; medians over rounds, ms",
+        f"{asked.rate:g} requests/s, {asked.rounds} rounds of {asked.seconds:g} s; medians over rounds, ms. "
+        f"{restlessness(done)}.",
         "",
         "| arm | p50 | p99 | generator late, p99 | CPU-seconds per 1,000 requests |",
         "|---|---|---|---|---|",
@@ -118,7 +120,7 @@ def main() -> None:
     asked = parser.parse_args()
     if lacking := missing("nginx", "taskset"):
         sys.exit(f"skipped, this machine lacks {', '.join(lacking)} (Debian: nginx-light util-linux)")
-    raise_on_sigterm()
+    end_on_signals()
     described = machine()
     with tempfile.TemporaryDirectory() as folder:
         done = measure(Path(folder), asked)

@@ -15,7 +15,17 @@ from pathlib import Path
 
 from tests.benchmarks.arms import arena
 from tests.benchmarks.figures import Figure, end, table
-from tests.benchmarks.rig import Arm, Reading, Rounds, interleave, machine, missing, publish, raise_on_sigterm
+from tests.benchmarks.rig import (
+    Arm,
+    Reading,
+    Rounds,
+    end_on_signals,
+    interleave,
+    machine,
+    missing,
+    publish,
+    restlessness,
+)
 from tests.benchmarks.stream_load import events_needed
 from tests.benchmarks.system import generating
 
@@ -126,7 +136,7 @@ def figures_of(done: Rounds) -> list[Figure]:
 def report(done: Rounds, figures: Sequence[Figure], asked: argparse.Namespace) -> str:
     lines = [
         f"{asked.streams} streams of {PER_SECOND} events/s, {asked.rounds} rounds of {asked.seconds:g} s; "
-        "medians over rounds, ms",
+        f"medians over rounds, ms. {restlessness(done)}.",
         "",
         "| arm | events/s | between events p50 | p99 | longer than sent p99 | under way p50 | p99 "
         "| CPU-s per 100k events | RSS, MiB |",
@@ -155,7 +165,7 @@ def main() -> None:
     asked = parser.parse_args()
     if lacking := missing("nginx", "taskset"):
         sys.exit(f"skipped, this machine lacks {', '.join(lacking)} (Debian: nginx-light util-linux)")
-    raise_on_sigterm()
+    end_on_signals()
     described = machine()
     with tempfile.TemporaryDirectory() as folder:
         done = measure(Path(folder), asked)

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 UNDER_TEST, BESIDE = 0, 1
@@ -90,15 +91,15 @@ def tree(pid: int) -> list[int]:
     return found
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process tree so far."""
+def cpu_seconds(pid: int, *, ended: bool = False) -> float:
+    """User and system time of a process tree so far; on request, of its children that have ended as well."""
     total = 0.0
     for each in tree(pid):
         try:
             fields = Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        total += (int(fields[11]) + int(fields[12])) / _TICKS
+        total += sum(int(ticks) for ticks in fields[11 : 15 if ended else 13]) / _TICKS
     return total
 
 
@@ -109,6 +110,8 @@ class Arm:
     name: str
     port: int
     pid: int | None = None
+    admin: int | None = None
+    """Port of its metrics page, if it has one that `exposed` can read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +131,8 @@ class Rounds:
     """Readings by arm, one for each round and in the order of rounds."""
 
     readings: dict[str, list[Reading]] = field(default_factory=dict)
+    others: list[float] = field(default_factory=list)
+    """Cores that processes of others took during each visit."""
 
     def values(self, name: str) -> list[float]:
         return [reading.value for reading in self.readings[name]]
@@ -144,6 +149,33 @@ class Rounds:
         return f"{statistics.median(spent):.3f}" if spent else "-"
 
 
+def processor_seconds() -> tuple[float, float]:
+    """What all cores have spent so far, stolen time included, and our own part: this process and below."""
+    fields = [int(each) for each in Path("/proc/stat").read_text().partition("\n")[0].split()[1:]]
+    user, nice, system, _, _, _, _, stolen = fields[:8]
+    return (user + nice + system + stolen) / _TICKS, cpu_seconds(os.getpid(), ended=True)
+
+
+DISTURBED = 0.1
+"""Cores. A visit during which others took more is made again, twice at most; the quietest counts."""
+
+
+def quietest(visit: Callable[[], Reading]) -> tuple[float, Reading]:
+    """Cores that others took, and what was read."""
+    best: tuple[float, Reading] | None = None
+    for _ in range(3):
+        began, (all_before, ours_before) = time.monotonic(), processor_seconds()
+        reading = visit()
+        all_after, ours_after = processor_seconds()
+        others = ((all_after - all_before) - (ours_after - ours_before)) / (time.monotonic() - began)
+        if best is None or others < best[0]:
+            best = (others, reading)
+        if others <= DISTURBED:
+            break
+    assert best is not None
+    return best
+
+
 def interleave(arms: Sequence[Arm], rounds: int, seed: int, measure: Callable[[Arm], Reading]) -> Rounds:
     """Every arm once in every round, in an order drawn anew for each."""
     order, done = random.Random(seed), Rounds()
@@ -151,7 +183,9 @@ def interleave(arms: Sequence[Arm], rounds: int, seed: int, measure: Callable[[A
         visited = list(arms)
         order.shuffle(visited)
         for arm in visited:
-            done.readings.setdefault(arm.name, []).append(measure(arm))
+            others, reading = quietest(partial(measure, arm))
+            done.others.append(others)
+            done.readings.setdefault(arm.name, []).append(reading)
         print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
     return done
 
@@ -198,13 +232,24 @@ def missing(*programs: str) -> list[str]:
     return [program for program in programs if shutil.which(program) is None]
 
 
-def raise_on_sigterm() -> None:
-    """SIGTERM ends a benchmark as Ctrl-C does: through its `finally` blocks, so that its children end too."""
+def end_on_signals() -> None:
+    """SIGTERM and Ctrl-C end a benchmark through its `finally` blocks, so that its children end too."""
 
     def end(number: int, _: object) -> None:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, signal.SIG_IGN)  # a second one would leave children behind
         raise SystemExit(128 + number)
 
-    signal.signal(signal.SIGTERM, end)
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, end)
+
+
+def restlessness(done: Rounds) -> str:
+    """How quiet the machine was."""
+    return (
+        f"Other processes took at most {max(done.others):.2f} cores during a visit "
+        f"(median {statistics.median(done.others):.2f})"
+    )
 
 
 def publish(report: str, output: Path | None) -> None:

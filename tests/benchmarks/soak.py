@@ -19,7 +19,7 @@ from tests.benchmarks.figures import Figure, end, table
 from tests.benchmarks.isolation import LEAST_HOLD, SPARE_FILES, STEEPEST, say
 from tests.benchmarks.memory import Watch, resident_mib
 from tests.benchmarks.reconcile import killed, reconciled
-from tests.benchmarks.rig import machine, publish, raise_on_sigterm
+from tests.benchmarks.rig import end_on_signals, machine, publish
 from tests.benchmarks.system import EVENTS, System, generating, standing
 
 ILL = 2 / 3
@@ -84,7 +84,7 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.minutes <= 0:
         sys.exit("--minutes: expected more than 0")
-    raise_on_sigterm()
+    end_on_signals()
     say(f"about {asked.minutes + asked.warm_up / 60 + 5:.0f} minutes")
     described = machine()
     with tempfile.TemporaryDirectory() as folder, standing(Path(folder), sample=asked.sample) as system:

@@ -1,8 +1,8 @@
 """Many streams at once, opened one after the other and read to their end.
 
 `python -m tests.benchmarks.stream_load PORT --streams 1000 --seconds 10 --events N [--watch PID]` prints one
-JSON document: times of the events that came in the window of so many seconds after the last stream was opened,
-how many streams were whole and undamaged in the end, and what the client and process PID spent meanwhile.
+JSON document: times of the events in the window of so many seconds after the last stream was opened, how many
+streams were whole and undamaged in the end, and what the client and process PID spent meanwhile.
 """
 
 from __future__ import annotations

