@@ -30,6 +30,7 @@ def adopt(config: ProxyConfig, plane: DataPlane, entrance: Entrance, watches: Wa
     door.continue_from(plane.door)
     plane.door = door
     plane.routes.adopt(config.ladders)
+    plane.begin_at_zero()
     plane.budget.limit = config.mirroring.buffer_bytes
     plane.shipper.adopt(keyring, config.mirroring)
     plane.conversation_header = config.mirroring.conversation_header.lower().encode()

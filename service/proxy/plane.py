@@ -67,7 +67,7 @@ class DataPlane:
         self.shipper = Shipper(store, keyring, config.mirroring, self.budget, self.meters.ledger)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop_lag = LoopLag(self.meters.histograms["loop_lag_seconds", ()].observe)
-        self._begin_at_zero()
+        self.begin_at_zero()
         self._request_prefix = os.urandom(6).hex().encode()
         self._request_count = 0
 
@@ -236,11 +236,14 @@ class DataPlane:
         gauges["requests_in_flight", ()] = len(self.relays)
         gauges["clients", ()] = len(self.clients)
         gauges["capture_buffer_bytes", ()] = self.budget.used
-        for server in self.servers:
+        for name in ("backend_usable", "backend_outstanding", "backend_idle_connections"):
+            for server in self.servers:
+                gauges[name, (("backend", server.url),)] = 0
+        for server in self.servers:  # one address may be several, each with another API key
             label = (("backend", server.url),)
-            gauges["backend_usable", label] = int(not server.is_ejected)
-            gauges["backend_outstanding", label] = server.outstanding
-            gauges["backend_idle_connections", label] = len(server.idle)
+            gauges["backend_usable", label] = max(gauges["backend_usable", label], int(not server.is_ejected))
+            gauges["backend_outstanding", label] += server.outstanding
+            gauges["backend_idle_connections", label] += len(server.idle)
         return {
             "models": {
                 model: self.servers.is_up(ladder, self.routes.serving[model], now)
@@ -250,18 +253,18 @@ class DataPlane:
             "meters": self.meters.snapshot(),
         }
 
-    def _begin_at_zero(self) -> None:
+    def begin_at_zero(self) -> None:
         """Series that only begin to exist with what they count show no increase by their first."""
         meters = self.meters
         for reason in ("idle_closed", "backend_closed", "not_connected"):
-            meters.counters["retries", (("reason", reason),)] = 0
+            meters.counters["retries", (("reason", reason),)] += 0
         for phase in (Phase.CONNECTION, Phase.FIRST_BYTE, Phase.BODY):
-            meters.counters["client_disconnects", (("phase", phase.value),)] = 0
+            meters.counters["client_disconnects", (("phase", phase.value),)] += 0
         for server in self.servers:
             for name in ("ejections", "backend_connections_opened", "backend_connect_failures"):
-                meters.counters[name, (("backend", server.url),)] = 0
-            meters.reused[server.url] = 0
-        meters.counters["access_log_dropped", ()] = 0
+                meters.counters[name, (("backend", server.url),)] += 0
+            meters.reused[server.url] += 0
+        meters.counters["access_log_dropped", ()] += 0
         meters.histograms["connect_seconds", ()]
 
     def _follow(self, route: Route) -> None:
