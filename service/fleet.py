@@ -61,11 +61,32 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one proxy takes of a model's requests, over all its processes; None = no limit."""
+
+    concurrency: int | None = None
+    """Requests at backends at once."""
+    queue: int = 100
+    """Requests that wait for a place at a backend; one more is refused."""
+    queue_seconds: float | None = 30.0
+    """Of waiting, after which a request is refused."""
+    max_request: int | None = None
+    """Bytes of a request body."""
+    max_prompt_tokens: int | None = None
+    """Estimated from the text, see `service.proxy.prompts`."""
+    max_output_tokens: int | None = None
+    """That a request may ask for, over all its answers."""
+    require_max_tokens: bool = False
+    """Whether a request that generates must say how much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
     """A model's tiers, least to most aggressive. Rung 0 is the baseline and never moves."""
 
     model: str
     tiers: tuple[Tier, ...]
+    limits: Limits = Limits()
 
     def __post_init__(self) -> None:
         if not self.tiers:
@@ -101,11 +122,21 @@ class Route:
     model: str
     weights: Mapping[str, int]
     version: int = 0
-    """Grows with every change; a proxy never goes back to a lower one."""
+    """Grows by one with every change in one database."""
+    issued_at: float = field(default=0.0, compare=False)
+    """Unix seconds at which it was decided, later than any before it in its database; 0 before the first.
+
+    Proxies follow the latest: a database that was made anew or restored begins with a low version, and its
+    decisions count all the same.
+    """
 
     def __post_init__(self) -> None:
         if sum(self.weights.values()) != 100 or any(w < 0 for w in self.weights.values()):
             raise ValueError(f"weights of {self.model!r} must be 0..100 and sum to 100: {dict(self.weights)}")
+
+    def is_before(self, other: Route) -> bool:
+        """Whether it was decided earlier."""
+        return (self.issued_at, self.version) < (other.issued_at, other.version)
 
     @property
     def serving(self) -> str:

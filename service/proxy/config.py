@@ -34,6 +34,8 @@ class ClientLimits:
     """Without taking a byte of an answer that waits for it; None = no limit."""
     max_head: int = 64 * 1024
     """Bytes of request line and headers; more is 431."""
+    buffered: int = 512 * 1024 * 1024
+    """Bytes of request bodies above 64 KiB that one process holds until their answers begin; more is 503."""
     pipelined: int = 32
     """Requests read ahead on one connection before reading pauses."""
 

@@ -9,6 +9,7 @@ from service.proxy.config import ClientLimits, Mirroring, ProxyConfig, Timeouts
 from service.settings import places
 from service.settings.forms import database_url_of, redis_url_of
 from service.settings.ladders import build_ladder, build_probe, refuse_own_address
+from service.settings.limits import refuse_limits_that_cannot_hold
 from service.settings.nearest import nearest
 from service.settings.policies import build_policy
 from service.settings.problems import Findings
@@ -51,6 +52,7 @@ def build(
     if len(set(bound)) < len(bound):
         findings.add(("proxy",), "proxy.listen, proxy.admin and api.listen must be three different addresses")
     refuse_own_address(shape.models, proxy_listen, findings)
+    refuse_limits_that_cannot_hold(shape, findings)
     if shape.proxy.default_model is not None and shape.proxy.default_model not in shape.models:
         known = nearest(shape.proxy.default_model, shape.models)
         findings.add(("proxy", "default_model"), f"no model has this name; did you mean `{known}`?")
@@ -101,6 +103,7 @@ def build(
                 keep_alive=shape.proxy.clients.keep_alive,
                 stalled=shape.proxy.clients.stalled,
                 max_head=shape.proxy.clients.max_head,
+                buffered=shape.proxy.clients.buffered,
             ),
             default_model=shape.proxy.default_model,
             half_close=shape.proxy.half_close,

@@ -12,9 +12,13 @@ from service.settings.forms import (
     Duration,
     HeaderName,
     HeaderValue,
+    Limit,
     Name,
     Section,
     Shape,
+    Size,
+    Tokens,
+    written,
 )
 
 
@@ -122,6 +126,30 @@ class ProbeShape(Shape):
     )
 
 
+class LimitsShape(Shape):
+    """What one proxy takes of a model's requests, over all its processes."""
+
+    concurrency: Annotated[int, Field(ge=1)] | None = Field(
+        default=None, description="Requests at backends at once; default no limit."
+    )
+    queue: Annotated[int, Field(ge=0)] = Field(
+        default=100, description="Requests that wait for a place at a backend; one more is answered 429."
+    )
+    queue_timeout: Limit = written("30s", "Of waiting, then 429; `none` for as long as the client does.")
+    max_request: Size | None = Field(
+        default=None, description="Larger bodies are answered 413; default `proxy.max_request`."
+    )
+    max_prompt_tokens: Tokens | None = Field(
+        default=None, description="Longer prompts are answered 400; estimated from the text."
+    )
+    max_output_tokens: Tokens | None = Field(
+        default=None, description="Requests that ask for more are answered 400."
+    )
+    require_max_tokens: bool = Field(
+        default=False, description="Whether requests that do not say how much they want are answered 400."
+    )
+
+
 class ModelShape(Shape):
     """One model: its ladder of tiers."""
 
@@ -131,4 +159,7 @@ class ModelShape(Shape):
     slo: SloShape | None = Field(default=None, description="Service level that tokens must meet to count.")
     probe: Annotated[ProbeShape, Section] = Field(
         default=ProbeShape(), description="This model's own probe settings."
+    )
+    limits: Annotated[LimitsShape, Section] = Field(
+        default=LimitsShape(), description="What is taken of this model's requests."
     )

@@ -130,6 +130,12 @@ Size = Annotated[int, BeforeValidator(units.size), Field(gt=0), _text(units.SIZE
 Share = Annotated[float, BeforeValidator(units.share), _text_or_number(units.SHARE_PATTERN, "5%")]
 Points = Annotated[float, BeforeValidator(units.points), _text_or_number(units.POINTS_PATTERN, "1pp")]
 Count = Annotated[int, BeforeValidator(units.count), _text_or_number(units.COUNT_PATTERN, "20M", "300")]
+Tokens = Annotated[
+    int,
+    BeforeValidator(units.count),
+    Field(ge=1),
+    _text_or_number(units.COUNT_PATTERN, "32k", "32768"),
+]
 Factor = Annotated[float, BeforeValidator(units.factor), _text_or_number(units.FACTOR_PATTERN, "6x")]
 Listen = Annotated[
     units.Listen, BeforeValidator(units.listen), _text(units.LISTEN_PATTERN, "127.0.0.1:8080", "[::1]:8080")

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from service.fleet import Backend, Ladder, Tier
 from service.settings.backends import build_backend
 from service.settings.fleet_shape import ModelShape, ProbeShape, TierShape
+from service.settings.limits import build_limits
 from service.settings.problems import Findings, Place
 from service.settings.units import Listen
 from service.settings.values import ProbePlan
@@ -31,7 +32,7 @@ def build_ladder(
             continue
         rungs[tier.tier] = rung
         tiers.append(_tier(name, tier, place, beside, environ, findings))
-    return Ladder(model=name, tiers=tuple(tiers)) if tiers else None
+    return Ladder(model=name, tiers=tuple(tiers), limits=build_limits(model.limits)) if tiers else None
 
 
 def refuse_own_address(models: Mapping[str, ModelShape], proxy: Listen, findings: Findings) -> None:

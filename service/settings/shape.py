@@ -97,6 +97,11 @@ class ClientsShape(Shape):
         "Without taking a byte of an answer that waits for it; `none` for no limit.",
     )
     max_head: Size = written("64KiB", "Larger heads are answered 431.")
+    buffered: Size = written(
+        "512MiB",
+        "Of request bodies above 64KiB that one proxy process holds until their answers begin; "
+        "one more is answered 503.",
+    )
 
 
 class AccessLogShape(Shape):
