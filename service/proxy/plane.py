@@ -25,7 +25,7 @@ from service.proxy.pool import Server, Servers
 from service.proxy.recorder import Budget, Recording
 from service.proxy.relay import Relay
 from service.proxy.requests import Inbound
-from service.proxy.routing import RouteBook
+from service.proxy.routing import RouteBook, rungs_down
 from service.proxy.shipper import Shipper, Store
 from service.store.capture import Capture, Ending, Keyring
 from service.store.counters import Dropped, Skipped
@@ -264,6 +264,11 @@ class DataPlane:
             for name in ("ejections", "backend_connections_opened", "backend_connect_failures"):
                 meters.counters[name, (("backend", server.url),)] += 0
             meters.reused[server.url] += 0
+        for model, ladder in self.config.ladders.items():
+            for wanted in ladder.tiers:
+                for tier in list(rungs_down(ladder, wanted))[1:]:
+                    labels = (("model", model), ("from", wanted.name), ("to", tier.name))
+                    meters.counters["fallbacks", labels] += 0
         meters.counters["access_log_dropped", ()] += 0
         meters.histograms["connect_seconds", ()]
 
