@@ -89,6 +89,7 @@ class Entry:
     is_form: bool
     is_replayable: bool | None
     """None = it hangs on the body."""
+    tenant: str
 
 
 class Door:
@@ -139,7 +140,7 @@ class Door:
         stratum = ""
         if entry.is_eligible:
             stratum = admission.stratum_of(len(inbound.body if plain is None else plain), surface)
-            kept = self._keep(inbound, plain, surface, model, stratum)
+            kept = self._keep(inbound, entry, plain, surface, model, stratum)
         self._ledger.arrived(model, stratum, kept if isinstance(kept, Skipped) else None)
         is_replayable = entry.is_replayable
         if is_replayable is None:
@@ -168,10 +169,17 @@ class Door:
             is_eligible=admission.is_eligible(head.method, path),
             is_form=head.content_type[:10].lower() == b"multipart/",
             is_replayable=admission.is_replayable(head.method, path),
+            tenant=admission.tenant_of(self._config.mirroring.salt, head.credential),
         )
 
     def _keep(
-        self, inbound: Inbound, plain: bytes | None, surface: Surface | None, model: str, stratum: str
+        self,
+        inbound: Inbound,
+        entry: Entry,
+        plain: bytes | None,
+        surface: Surface | None,
+        model: str,
+        stratum: str,
     ) -> Subject | Skipped:
         """The subject of a capture, or why there is none. Whatever needs reading comes last."""
         head, mirroring = inbound.head, self._config.mirroring
@@ -207,7 +215,7 @@ class Door:
         return Subject(
             id=identity,
             model=model,
-            tenant=admission.tenant_of(mirroring.salt, head.credential),
+            tenant=entry.tenant,
             conversation=conversation,
             stratum=stratum,
         )

@@ -34,19 +34,23 @@ _STRUCTURED = frozenset(
 class Surface:
     """One body that may be JSON. Nothing here raises, whatever the body is."""
 
-    __slots__ = ("_body", "_words", "model")
+    __slots__ = ("_body", "_words", "may_be_disguised", "model")
 
     def __init__(self, body: bytes) -> None:
         self._body = body
         parts = body.split(b'"', _MOST_PARTS)
         self._words: set[bytes] | None = None
+        self.may_be_disguised = b"\\" in body and _ESCAPE in body
+        """Words may stand here that `names` does not see, since their letters are escaped."""
         self.model: ModelName | Trouble | None = None
         """The top-level `model`."""
         if len(parts) > _MOST_PARTS:
             self.model = find_model(body)
             return
         words = self._words = {part for part in parts if len(part) <= _LONGEST_WORD}
-        if b"model" in words or (b"\\" in body and _ESCAPE in body):
+        if self.may_be_disguised:
+            self.model = find_model(body)
+        elif b"model" in words:
             self.model = _leading_model(body, parts) or find_model(body)
 
     def names(self, word: bytes) -> bool:
@@ -60,11 +64,6 @@ class Surface:
         return any(b'"%b"' % word in self._body for word in words)
 
     @property
-    def may_be_disguised(self) -> bool:
-        """Whether words may stand here that `names` does not see, since their letters are escaped."""
-        return b"\\" in self._body and _ESCAPE in self._body
-
-    @property
     def streams(self) -> bool:
         """Whether the request asks for a stream."""
         return self.names(b"stream") and _TRUE.search(self._body) is not None
@@ -76,9 +75,9 @@ class Surface:
 
 
 def _leading_model(body: bytes, parts: list[bytes]) -> ModelName | None:
-    """The model when it is the first member and nothing else here can be one: the common case."""
+    """The model when it is the first member and no other key can be one: the common case."""
     leading = _LEADING.match(body)
-    if leading is None or parts.count(b"model") != 1 or (b"\\" in body and _ESCAPE in body):
+    if leading is None or parts.count(b"model") != 1:
         return None
     start, end = leading.span(1)
     try:
