@@ -68,7 +68,7 @@ class Arena:
             str(home / "tiergate.yaml"),
         ]
         process = self.stack.enter_context(pinned(UNDER_TEST, command, log=self.folder / f"{name}.log"))
-        wait_for(port)
+        wait_for(port, log=self.folder / f"{name}.log")
         return Arm(name=name, port=port, pid=process.pid, admin=admin)
 
     def nginx(self) -> list[Arm]:

@@ -34,15 +34,16 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def wait_for(port: int, seconds: float = 30.0) -> None:
-    """Until something listens on 127.0.0.1:port; TimeoutError when nothing does in time."""
+def wait_for(port: int, seconds: float = 30.0, *, log: Path | None = None) -> None:
+    """Until something listens on 127.0.0.1:port; TimeoutError, with the log's end, when nothing does in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return
         time.sleep(0.05)
-    raise TimeoutError(f"nothing listens on port {port} after {seconds:.0f} s")
+    said = "" if log is None else f":\n{log.read_text(errors='replace')[-2000:]}"
+    raise TimeoutError(f"nothing listens on port {port} after {seconds:.0f} s{said}")
 
 
 def on_core(core: int, *, yields: bool = False) -> list[str]:
