@@ -11,6 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from service.proxy.access_lines import FIELDS
 from service.proxy.config import Mirroring, ProxyConfig
 from service.proxy.exposition import HELP
 from tests.conftest import ValkeyServer
@@ -129,3 +130,35 @@ def test_every_alert_says_what_is_wrong_and_how_urgent_it_is() -> None:
             assert rule["labels"]["severity"] in ("page", "ticket"), rule["alert"]
             assert rule["annotations"]["summary"], rule["alert"]
             assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}, rule["alert"]
+
+
+OPERATIONS = (ROOT / "docs/operations.md").read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", HELP)
+def test_every_metric_has_its_row_in_the_documentation(name: str) -> None:
+    rows = [line for line in OPERATIONS if re.match(rf"\| `tiergate_proxy_{name}(_total)?` \|", line)]
+    assert [row.split(" | ")[-1].removesuffix(" |") for row in rows] == [HELP[name]]
+
+
+def test_no_row_is_about_a_metric_that_does_not_exist() -> None:
+    named = [line.split("`")[1] for line in OPERATIONS if line.startswith("| `tiergate_proxy_")]
+    bare = [name.removeprefix("tiergate_proxy_") for name in named]
+    assert [name for name in bare if name not in HELP and name.removesuffix("_total") not in HELP] == []
+
+
+def test_every_alert_says_what_to_look_at() -> None:
+    told = {line.split(" ")[1] for line in OPERATIONS if line.startswith("| Tiergate")}
+    alerts = {
+        rule["alert"]
+        for path in RULES
+        for group in yaml.safe_load(path.read_text())["groups"]
+        for rule in group["rules"]
+    }
+    assert told == alerts
+
+
+def test_every_field_of_the_access_log_is_explained() -> None:
+    text = "\n".join(OPERATIONS)
+    section = text[text.index("## Access log") : text.index("## Request ids")]
+    assert [field for field in FIELDS if f"`{field}`" not in section] == []
