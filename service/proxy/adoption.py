@@ -40,6 +40,7 @@ def adopt(config: ProxyConfig, plane: DataPlane, entrance: Entrance, watches: Wa
     plane.access_log.adopt(config.access_log)  # also when it says the same: its file may have been moved
     for client in plane.clients:
         client.adopt()
+    plane.limit()
     watches.adopt(config.probe_seconds)
     for server in retired:
         for connection in tuple(server.idle):

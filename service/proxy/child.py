@@ -1,4 +1,4 @@
-"""One serving process: `python -m service.proxy.child CONTROL_FD LISTENER_FD`, as `run` starts it.
+"""One serving process: `python -m service.proxy.child CONTROL_FD LISTENER_FD PLACE`, as `run` starts it.
 
 It reads its configuration, and each later one, from the control socket and tells its counts there, one JSON
 document a line.
@@ -85,13 +85,13 @@ class Control:
 
 
 async def serve(
-    orders: Orders, frames: Frames, control_socket: socket.socket, listener: socket.socket
+    orders: Orders, frames: Frames, control_socket: socket.socket, listener: socket.socket, place: int
 ) -> None:
-    """Serve until told to stop, or until the parent is gone."""
+    """Serve until told to stop, or until the parent is gone; `place` tells processes apart, from 0."""
     loop = asyncio.get_running_loop()
     config = orders.config
     store = CaptureStore.open(config.redis_url, config.broker_url)
-    plane = DataPlane(config, store, instance=uuid.uuid4().hex)
+    plane = DataPlane(config, store, instance=uuid.uuid4().hex, place=place)
     control = Control(control_socket, frames, plane, orders.number)
     entrance = Entrance(plane, config.tls)
     watches = Watches(plane)
@@ -128,6 +128,7 @@ def main() -> None:
     )
     control = socket.socket(fileno=int(sys.argv[1]))
     listener = socket.socket(fileno=int(sys.argv[2]))
+    place = int(sys.argv[3])
     frames = Frames()
     orders = first_orders(control, frames)[-1]
     # What is here now stays: the collector need not look at it again, nor after every few requests.
@@ -135,7 +136,7 @@ def main() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(orders, frames, control, listener))
+        runner.run(serve(orders, frames, control, listener, place))
 
 
 if __name__ == "__main__":

@@ -70,6 +70,17 @@ def unavailable(code: str, message: str, *, retry_after: int = 1) -> Refusal:
     )
 
 
+def too_many_requests(message: str) -> Refusal:
+    """More than a limit allows at once; clients of OpenAI and of Anthropic know it as a rate limit."""
+    return Refusal(
+        status=HTTPStatus.TOO_MANY_REQUESTS,
+        code="too_many_requests",
+        message=message,
+        kind="rate_limit_error",
+        retry_after=1,
+    )
+
+
 def bad_gateway(code: str, message: str) -> Refusal:
     """A backend was there and gave no usable answer."""
     return Refusal(status=HTTPStatus.BAD_GATEWAY, code=code, message=message, kind="server_error")

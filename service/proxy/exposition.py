@@ -20,6 +20,11 @@ HELP = {
     "client_disconnects": "Clients that left while their request was under way, by what it waited for.",
     "request_bytes": "Bytes of request bodies that were meant for backends.",
     "answer_bytes": "Bytes of answer bodies that came from backends.",
+    "queue_seconds": "How long requests waited for their turn, however that ended; by those that had to.",
+    "queue_refusals": "Requests turned away: the queue was full, or they had waited in it for too long.",
+    "queued": "Requests that wait for their turn.",
+    "limited_in_flight": "Requests of models at backends, where models or backends have limits.",
+    "concurrency_limit": "How many of them a model may have there, over all processes.",
     "ejections": "Times a backend was taken out of service by a process.",
     "added_latency_seconds": "The proxy's own share: from a request's last byte until an open backend "
     "connection has it, and from the read with the answer's head until the client's connection has it.",

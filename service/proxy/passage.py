@@ -11,6 +11,7 @@ from service.proxy.config import Timeouts
 class Phase(Enum):
     """What a relay waits for."""
 
+    QUEUE = "queue"
     CONNECTION = "connection"
     FIRST_BYTE = "first_byte"
     BODY = "body"

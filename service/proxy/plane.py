@@ -15,6 +15,7 @@ from service.proxy import admission
 from service.proxy.access_lines import Lines, has_failed
 from service.proxy.access_log import AccessLog
 from service.proxy.config import ProxyConfig
+from service.proxy.crowd import Crowd
 from service.proxy.door import Admission, Door, OwnAnswer
 from service.proxy.downstream import ClientConnection
 from service.proxy.errors import Refusal
@@ -26,6 +27,7 @@ from service.proxy.recorder import Budget, Recording
 from service.proxy.relay import Relay
 from service.proxy.requests import Inbound
 from service.proxy.routing import RouteBook, rungs_down
+from service.proxy.shares import Share
 from service.proxy.shipper import Shipper, Store
 from service.store.capture import Capture, Ending, Keyring
 from service.store.counters import Dropped, Skipped
@@ -48,17 +50,22 @@ class RouteStore(Store, Protocol):
 class DataPlane:
     """Made once per process; `run` does what needs doing beside the connections."""
 
-    def __init__(self, config: ProxyConfig, store: RouteStore, *, instance: str) -> None:
+    def __init__(self, config: ProxyConfig, store: RouteStore, *, instance: str, place: int = 0) -> None:
+        """`place` says which of the `processes` it is: they share what is limited for all of them."""
         self.config = config
         self.instance = instance
         self.meters = Meters()
         self.budget = Budget(config.mirroring.buffer_bytes)
         self.routes = RouteBook(config.ladders, config.state_dir)
-        self.servers = Servers(config.ladders)
+        share = Share(place, config.processes)
+        self.servers = Servers(config.ladders, share)
         self.door = Door(config, instance=instance, ledger=self.meters.ledger)
         self.conversation_header = config.mirroring.conversation_header.lower().encode()
         self.clients: set[ClientConnection] = set()
         self.relays: set[Relay] = set()
+        self._crowd = Crowd(self, share)
+        self.crowd = self._crowd.adopt(config.ladders)
+        """None when nobody may have to wait for a turn."""
         self.is_draining = False
         self.access_log = AccessLog(config.access_log)
         self.lines = Lines(instance=instance, salt=config.mirroring.salt, forward_paths=config.forward_paths)
@@ -70,6 +77,10 @@ class DataPlane:
         self.begin_at_zero()
         self._request_prefix = os.urandom(6).hex().encode()
         self._request_count = 0
+
+    def limit(self) -> None:
+        """Keep to the limits of the configuration, which has changed."""
+        self.crowd = self._crowd.adopt(self.config.ladders)
 
     # -- what relays and client connections ask ----------------------------------------------------
 
@@ -93,7 +104,7 @@ class DataPlane:
 
     def can_pick(self, admitted: Admission, tier: Tier, without: Collection[Server]) -> bool:
         now = time.monotonic()
-        return self.servers.pick(admitted.ladder, tier, now=now, without=without) is not None
+        return self.servers.is_up(admitted.ladder, tier, now, without)
 
     def connected(self, server: Server, seconds: float) -> None:
         self.meters.histograms["connect_seconds", ()].observe(seconds)
@@ -155,6 +166,9 @@ class DataPlane:
             log.write(self.lines.of_relay(relay, now=now, wall=time.time(), drawn=drawn))
         if relay.recording is not None:
             self._settle(relay, relay.ending, relay.recording, now - started)
+        if self.crowd is not None:
+            self.crowd.over(relay)
+            self.crowd.call()
 
     def _settle(self, relay: Relay, ending: Ending, recording: Recording, seconds: float) -> None:
         ledger, subject = self.meters.ledger, recording.subject
@@ -211,6 +225,8 @@ class DataPlane:
             for client in tuple(self.clients):
                 client.drain()
             await asyncio.sleep(0.02)
+        if self.crowd is not None:
+            self.crowd.close()
         for client in tuple(self.clients):
             client.abort()
         self.shipper.stop()
@@ -233,7 +249,9 @@ class DataPlane:
         self.meters.counters["access_log_dropped", ()] = self.access_log.dropped
         used = resource.getrusage(resource.RUSAGE_SELF)
         self.meters.counters["cpu_seconds", ()] = used.ru_utime + used.ru_stime
-        gauges["requests_in_flight", ()] = len(self.relays)
+        gauges["requests_in_flight", ()] = len(self.relays) - self._crowd.waiting
+        if self.crowd is not None:
+            self.crowd.gauge()
         gauges["clients", ()] = len(self.clients)
         gauges["capture_buffer_bytes", ()] = self.budget.used
         for name in ("backend_usable", "backend_outstanding", "backend_idle_connections"):
@@ -258,7 +276,7 @@ class DataPlane:
         meters = self.meters
         for reason in ("idle_closed", "backend_closed", "not_connected"):
             meters.counters["retries", (("reason", reason),)] += 0
-        for phase in (Phase.CONNECTION, Phase.FIRST_BYTE, Phase.BODY):
+        for phase in (Phase.QUEUE, Phase.CONNECTION, Phase.FIRST_BYTE, Phase.BODY):
             meters.counters["client_disconnects", (("phase", phase.value),)] += 0
         for server in self.servers:
             for name in ("ejections", "backend_connections_opened", "backend_connect_failures"):
@@ -283,8 +301,11 @@ class DataPlane:
 
     async def _sweep_forever(self) -> None:
         while True:
-            limits = self.config.timeouts
-            shortest = min(limit for limit in (limits.first_byte, limits.idle, limits.total, 2.0) if limit)
+            timeouts = self.config.timeouts
+            limits = [timeouts.first_byte, timeouts.idle, timeouts.total, 2.0]
+            if self.crowd is not None:
+                limits += self.crowd.patiences
+            shortest = min(limit for limit in limits if limit)
             await asyncio.sleep(min(max(shortest / 4, 0.02), 0.5))
             try:
                 self._sweep(time.monotonic())
@@ -295,6 +316,8 @@ class DataPlane:
     def _sweep(self, now: float) -> None:
         for relay in tuple(self.relays):
             relay.expire(now)
+        if self.crowd is not None:
+            self.crowd.expire(now)
         for client in tuple(self.clients):
             client.expire(now)
         for server in self.servers:

@@ -14,6 +14,7 @@ from service.proxy.answer_heads import AnswerHead
 from service.proxy.heads import OwnHeaders
 from service.proxy.known import KnownHead
 from service.proxy.routing import rungs_down
+from service.proxy.shares import Share
 
 if TYPE_CHECKING:
     from service.proxy.upstream import BackendConnection
@@ -42,6 +43,7 @@ class Server:
         "idle",
         "is_retired",
         "known_answer",
+        "most",
         "outstanding",
         "port",
         "socket",
@@ -82,6 +84,8 @@ class Server:
         self.known_answer: KnownHead[AnswerHead] | None = None
         """The head of its last answer, when the next may have the same."""
         self.outstanding = 0
+        self.most: int | None = None
+        """Requests it gets from this process at once; None = no limit."""
         self.failures = 0
         self.ejections = 0
         self.until = 0.0
@@ -95,7 +99,13 @@ class Server:
         """Not ejected; or the ejection is over and nobody is trying it yet."""
         if self.failures < FAILURES_TO_EJECT:
             return True
-        return now >= self.until and self.trial is None
+        # What it does not answer may fill it for minutes: it is down then, not busy.
+        return now >= self.until and self.trial is None and not self.is_full
+
+    @property
+    def is_full(self) -> bool:
+        """It has as many requests as it takes."""
+        return self.most is not None and self.outstanding >= self.most
 
     @property
     def is_ejected(self) -> bool:
@@ -167,7 +177,8 @@ Pick = tuple[Tier, Server]
 class Servers:
     """All backends of all serving tiers."""
 
-    def __init__(self, ladders: Mapping[str, Ladder]) -> None:
+    def __init__(self, ladders: Mapping[str, Ladder], share: Share = Share()) -> None:
+        self._share = share
         self._known: dict[Backend, Server] = {}
         self._of_tier: dict[tuple[str, str], tuple[Server, ...]] = {}
         self._ladders: Mapping[str, Ladder] = {}
@@ -180,6 +191,7 @@ class Servers:
         A backend that is configured as before keeps its connections, its counts and its ejection.
         """
         known: dict[Backend, Server] = {}
+        most: dict[Backend, int] = {}
         of_tier: dict[tuple[str, str], tuple[Server, ...]] = {}
         for model, ladder in ladders.items():
             for tier in ladder.tiers:
@@ -189,10 +201,14 @@ class Servers:
                     if same not in known:
                         known[same] = self._known.get(same) or Server(backend)
                     servers.append(known[same])
+                    if backend.max_concurrency is not None:
+                        most[same] = min(backend.max_concurrency, most.get(same, backend.max_concurrency))
                 of_tier[model, tier.name] = tuple(servers)
         retired = [server for same, server in self._known.items() if same not in known]
         for server in retired:
             server.is_retired = True
+        for same, server in known.items():
+            server.most = self._share.part(most[same]) if same in most else None
         self._known, self._of_tier, self._ladders = known, of_tier, ladders
         return retired
 
@@ -203,9 +219,53 @@ class Servers:
         return self._of_tier[model, tier]
 
     def pick(
-        self, ladder: Ladder, wanted: Tier, *, now: float, without: Collection[Server] = ()
+        self,
+        ladder: Ladder,
+        wanted: Tier,
+        *,
+        now: float,
+        without: Collection[Server] = (),
+        overfill: bool = False,
     ) -> Pick | None:
-        """The least loaded backend of the wanted tier, or of the next rung down that has one."""
+        """The least loaded backend of the wanted tier, or of the next rung down that is up.
+
+        None when no rung is up; and when one is whose backends are all full, unless `overfill` says that
+        it does not matter. A tier that is busy is not down: the rung below it would be overrun.
+        """
+        if self._ladders.get(ladder.model) is ladder:
+            servers = self._of_tier[ladder.model, wanted.name]
+            if len(servers) == 1 and not without and servers[0].failures == 0 and servers[0].most is None:
+                return wanted, servers[0]
+        rung = self._rung(ladder, wanted, now, without)
+        if rung is None:
+            return None
+        tier, usable = rung
+        # Start elsewhere each time, or an idle fleet would send everything to its first backend.
+        first = next(self._turn) % len(usable)
+        in_turn = usable[first:] + usable[:first]
+        server = min(in_turn, key=_load)
+        if server.most is not None and server.is_full and not overfill:
+            free = [each for each in in_turn if not each.is_full]
+            if not free:
+                return None
+            server = min(free, key=_load)
+        return tier, server
+
+    def is_crowded(
+        self, ladder: Ladder, wanted: Tier, *, now: float, without: Collection[Server] = ()
+    ) -> bool:
+        """Whether a request for that tier would find backends, and all of them full."""
+        rung = self._rung(ladder, wanted, now, without)
+        return rung is not None and all(server.is_full for server in rung[1])
+
+    def is_up(self, ladder: Ladder, wanted: Tier, now: float, without: Collection[Server] = ()) -> bool:
+        """Whether a request for that tier would find a backend, busy or not."""
+        return self._rung(ladder, wanted, now, without) is not None
+
+    def _rung(
+        self, ladder: Ladder, wanted: Tier, now: float, without: Collection[Server]
+    ) -> tuple[Tier, list[Server]] | None:
+        """The tier that would answer, and its backends that are up."""
         if self._ladders.get(ladder.model) is not ladder:
             # Admitted before a reload, and asked again after it: by the new ladder, if that has its tier.
             current = self._ladders.get(ladder.model)
@@ -214,32 +274,19 @@ class Servers:
             ladder = current
             wanted = next((tier for tier in ladder.tiers if tier.name == wanted.name), ladder.baseline)
         servers = self._of_tier[ladder.model, wanted.name]
-        if len(servers) == 1 and servers[0].failures == 0 and not without:
-            return wanted, servers[0]
-        server = self._least_loaded(servers, now, without)
-        if server is not None:
-            return wanted, server
+        usable = [server for server in servers if server not in without and server.is_usable(now)]
+        if usable:
+            return wanted, usable
         for tier in rungs_down(ladder, wanted):
-            server = self._least_loaded(self._of_tier[ladder.model, tier.name], now, without)
-            if server is not None:
-                return tier, server
+            servers = self._of_tier[ladder.model, tier.name]
+            usable = [server for server in servers if server not in without and server.is_usable(now)]
+            if usable:
+                return tier, usable
         return None
 
-    def is_up(self, ladder: Ladder, wanted: Tier, now: float) -> bool:
-        """Whether a request for that tier would find a backend."""
-        return self.pick(ladder, wanted, now=now) is not None
 
-    def _least_loaded(
-        self, servers: tuple[Server, ...], now: float, without: Collection[Server]
-    ) -> Server | None:
-        if len(servers) == 1 and not without:
-            return servers[0] if servers[0].is_usable(now) else None
-        usable = [server for server in servers if server not in without and server.is_usable(now)]
-        if not usable:
-            return None
-        # Start elsewhere each time, or an idle fleet would send everything to its first backend.
-        first = next(self._turn) % len(usable)
-        return min(usable[first:] + usable[:first], key=lambda server: server.outstanding)
+def _load(server: Server) -> int:
+    return server.outstanding
 
 
 def _identity(backend: Backend) -> Backend:

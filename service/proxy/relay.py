@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from service.proxy.answer_heads import AnswerHead
 from service.proxy.answers import AnswerReader, AnswerUnreadable
+from service.proxy.crowd import Crowd, is_bounded
 from service.proxy.door import Admission
 from service.proxy.errors import Refusal, bad_gateway, gateway_timeout, unavailable
 from service.proxy.heads import request_head
 from service.proxy.passage import Phase, overdue
-from service.proxy.pool import Server
+from service.proxy.pool import Pick, Server
 from service.proxy.recorder import Recording
 from service.proxy.upstream import BackendConnection, connect
 from service.store.capture import Ending
@@ -43,6 +44,8 @@ class Relay:
     # Most relays never touch these: setting each of them for every request would cost as much as parsing.
     phase = Phase.CONNECTION
     ending: Ending | None = None
+    queued_seconds = 0.0
+    """It waited for a place at a backend; nothing else counts them."""
     attempts = 0
     """Backends that were asked to take the request."""
     first_byte: float | None = None
@@ -60,7 +63,8 @@ class Relay:
     recording: Recording | None = None
     _connection: BackendConnection | None = None
     _connecting: asyncio.Task[None] | None = None
-    _failed: tuple[Server, ...] = ()
+    failed: frozenset[Server] = frozenset()
+    """Backends that it is not put to again."""
     _retried = False
     _paused = False
     _head_sent = False
@@ -91,7 +95,22 @@ class Relay:
 
     def begin(self) -> None:
         self._plane.relays.add(self)
-        self._attempt(fresh=not self.admission.is_replayable)
+        crowd = self._plane.crowd
+        if crowd is None or crowd.enter(self):
+            self._attempt(fresh=not self.admission.is_replayable)
+
+    def attempt(self) -> None:
+        """It has waited for its turn, and has it."""
+        self._attempt(fresh=self._retried or not self.admission.is_replayable)
+
+    def turn_away(self, refusal: Refusal, crowd: Crowd) -> None:
+        """It gets no turn, or not another one."""
+        if self.attempts:
+            self._refuse(refusal, Ending.UNREACHABLE)
+            return
+        self.refusal = refusal
+        crowd.unserved(self)
+        self._client.refuse(refusal, self.inbound, request_id=self.request_id)
 
     # -- towards the backend -----------------------------------------------------------------------
 
@@ -99,14 +118,8 @@ class Relay:
         """Find a backend and send; `fresh` keeps off pooled connections, which may turn out to be closed."""
         plane = self._plane
         now = time.monotonic()
-        pick = plane.servers.pick(self.admission.ladder, self.wanted, now=now, without=self._failed)
-        if pick is None:
-            self._refuse(
-                bad_gateway("backend_unreachable", "No backend of the model could be reached.")
-                if self._failed
-                else unavailable("no_backend", f"No backend of {self.admission.ladder.model} is up."),
-                Ending.UNREACHABLE,
-            )
+        pick = plane.servers.pick(self.admission.ladder, self.wanted, now=now, without=self.failed)
+        if pick is None and (pick := self._none_free(now)) is None:
             return
         self.attempts += 1
         self.tier = pick.tier
@@ -120,6 +133,23 @@ class Relay:
             self._connecting = plane.spawn(self._connect())
         else:
             self._send(connection, now)
+
+    def _none_free(self, now: float) -> Pick | None:
+        """Every backend is down, or every one is full; then it waits, unless limits are not about it."""
+        plane, ladder = self._plane, self.admission.ladder
+        if plane.crowd is not None and plane.servers.is_crowded(
+            ladder, self.wanted, now=now, without=self.failed
+        ):
+            if not is_bounded(self):
+                return plane.servers.pick(ladder, self.wanted, now=now, without=self.failed, overfill=True)
+            plane.crowd.wait(self)
+        elif self.failed:
+            message = "No backend of the model could be reached."
+            self._refuse(bad_gateway("backend_unreachable", message), Ending.UNREACHABLE)
+        else:
+            message = f"No backend of {ladder.model} is up."
+            self._refuse(unavailable("no_backend", message), Ending.UNREACHABLE)
+        return None
 
     async def _connect(self) -> None:
         server = self.server
@@ -140,8 +170,8 @@ class Relay:
         self._connecting = None
         self.server.end(self)
         self._plane.not_connected(self.server)
-        self._failed = (*self._failed, self.server)
-        if self.attempts < MOST_ATTEMPTS and self._plane.can_pick(self.admission, self.wanted, self._failed):
+        self.failed |= {self.server}
+        if self.attempts < MOST_ATTEMPTS and self._plane.can_pick(self.admission, self.wanted, self.failed):
             self._plane.meters.count("retries", ("reason", "not_connected"))
             self._attempt(fresh=not self.admission.is_replayable)
         else:
@@ -246,8 +276,8 @@ class Relay:
             self._ask_again("idle_closed")
             return
         self._plane.server_failed(self.server)
-        self._failed = (*self._failed, self.server)
-        if may_retry and self._plane.can_pick(self.admission, self.wanted, self._failed):
+        self.failed |= {self.server}
+        if may_retry and self._plane.can_pick(self.admission, self.wanted, self.failed):
             self._ask_again("backend_closed")
         else:
             refusal = bad_gateway("backend_closed", "The backend closed the connection without an answer.")
@@ -296,6 +326,11 @@ class Relay:
 
     def client_gone(self) -> None:
         """Nobody waits any more: the backend must not go on generating."""
+        if self.phase is Phase.QUEUE and not self.attempts:
+            assert self._plane.crowd is not None
+            self.ending = Ending.CENSORED
+            self._plane.crowd.unserved(self)
+            return
         self._drop_connection()
         self._over(Ending.CENSORED, time.monotonic())
 
@@ -312,7 +347,9 @@ class Relay:
             self._connection.transport.resume_reading()
 
     def expire(self, now: float) -> None:
-        """End it when a limit has passed."""
+        """End it when a limit has passed; how long it may wait for its turn is the crowd's to say."""
+        if self.phase is Phase.QUEUE:
+            return
         late = overdue(
             self.phase,
             self._plane.config.timeouts,

@@ -202,6 +202,7 @@ class Parent:
                 "service.proxy.child",
                 str(theirs.fileno()),
                 str(slot.listener.fileno()),
+                str(self._slots.index(slot)),
                 pass_fds=(theirs.fileno(), slot.listener.fileno()),
                 stdin=asyncio.subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": _search_path()},

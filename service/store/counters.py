@@ -35,6 +35,8 @@ class Skipped(StrEnum):
     STATEFUL = "stateful"
     REMOTE_MEDIA = "remote_media"
     TIER_UNKNOWN = "tier_unknown"
+    REFUSED = "refused"
+    """A limit of its model turned it away, or its client left before its turn: no backend saw it."""
 
 
 class Dropped(StrEnum):
