@@ -122,8 +122,7 @@ class Relay:
         if pick is None and (pick := self._none_free(now)) is None:
             return
         self.attempts += 1
-        self.tier = pick.tier
-        self.server = pick.server
+        self.tier, self.server = pick
         self.server.begin(self)
         connection = None if fresh else self.server.take_idle()
         self.was_pooled = connection is not None
@@ -306,7 +305,7 @@ class Relay:
         self._keep_alive = (
             inbound.keep_alive and not plane.is_draining and not head.ends_with_connection(http10=http10)
         )
-        if self.tier is not self.wanted:
+        if self.tier.name != self.wanted.name:
             labels = (
                 ("model", self.admission.ladder.model),
                 ("from", self.wanted.name),
