@@ -12,7 +12,7 @@ from service.decision.ladder import next_lower_rung
 from service.decision.policy import OnHarm
 from service.decision.verdict import Decision
 from service.fleet import Ladder, Route
-from service.store.captures import Captures
+from service.store.captures import Captures, Publication
 from service.store.database import Database
 from service.store.decisions import Entry, append, read
 from service.store.routes import RouteMoved, set_route
@@ -41,16 +41,25 @@ class Guard:
 def publish_routes(guard: Guard) -> None:
     """Tell the proxies every route that Redis does not have, or no longer."""
     for ladder in guard.ladders.values():
-        route = route_of(guard.db, ladder)
-        if not route.version or _published(guard, ladder.model) == route:
+        route, published = route_of(guard.db, ladder), _published(guard, ladder.model)
+        if not route.version:
             continue
-        if guard.captures.publish_route(route):
-            log.info("route of %s published: %s", ladder.model, dict(route.weights))
-        else:
-            log.error(
-                "Redis holds a higher route version of %s than the database: was it restored from a backup?",
-                ladder.model,
-            )
+        if published is not None and published == route and published.issued_at == route.issued_at:
+            continue
+        match guard.captures.publish_route(route):
+            case Publication.TOLD:
+                log.info("route of %s published: %s", ladder.model, dict(route.weights))
+            case Publication.OLDER:
+                log.error(
+                    "Redis holds a route of %s that was issued later than the database's, until the next "
+                    "change: does another database speak to it, or was this one restored from a backup?",
+                    ladder.model,
+                )
+            case Publication.FUTURE:
+                log.error(
+                    "the route of %s was issued minutes after what Redis' clock says: set the clocks",
+                    ladder.model,
+                )
 
 
 def _published(guard: Guard, model: str) -> Route | None:

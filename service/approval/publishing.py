@@ -11,6 +11,7 @@ from service.approval.answers import route_out
 from service.approval.desk import Desk
 from service.approval.schemas import ApprovalOut, ChangeOut
 from service.fleet import Ladder, Route
+from service.store.captures import Publication
 from service.store.standing import route_of
 
 log = logging.getLogger(__name__)
@@ -58,10 +59,17 @@ def publish(desk: Desk, ladder: Ladder) -> Published:
             "until the guard publishes this one"
         )
         return Published(route=route, told=False, warnings=(warning,))
-    if not told and route_of(desk.db, ladder).version == route.version:
+    warning = ""
+    if told is Publication.FUTURE:
         warning = (
-            "Redis holds a higher route version than the database, so proxies do not follow this change: "
-            "was the database restored from a backup?"
+            "the clock here is minutes ahead of Redis' clock, so proxies do not follow this change: set the "
+            "clocks, and the guard publishes it once they agree"
         )
+    elif told is Publication.OLDER and route_of(desk.db, ladder).version == route.version:
+        warning = (
+            "Redis holds a route that was issued later than the database's, so proxies do not follow this "
+            "change: does another database speak to the same Redis, or was this one restored from a backup?"
+        )
+    if warning:
         return Published(route=route, told=False, warnings=(warning,))
     return Published(route=route, told=True, warnings=())

@@ -92,7 +92,7 @@ class RouteBook:
         if ladder is None:
             self._not_ours[route.model] = route
             return False
-        if route.version < self._routes[route.model].version:
+        if route.is_before(self._routes[route.model]):
             return False
         if route == self._routes[route.model]:
             return False
@@ -113,13 +113,17 @@ class RouteBook:
 
     def _remembered(self) -> Iterator[Route]:
         try:
-            written = json.loads(self._file.read_bytes())
-            for text in written["routes"]:
-                yield redis_keys.route_from_json(json.dumps(text))
+            written = list(json.loads(self._file.read_bytes())["routes"])
         except FileNotFoundError:
             return
         except (OSError, ValueError, KeyError, TypeError) as error:
             _log.error("%s is unreadable, every model starts on its baseline: %s", self._file, error)
+            return
+        for text in written:
+            try:
+                yield redis_keys.route_from_json(json.dumps(text))
+            except ValueError as error:
+                _log.error("%s: a model starts on its baseline: %s", self._file, error)
 
     def _remember(self) -> None:
         """Best effort: a full disk must not stop a route from being followed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from enum import StrEnum
 from typing import cast
 
 from redis import Redis
@@ -15,18 +16,33 @@ from service.store.intake import BYTES_WIDTH
 
 _CHUNK = 5000
 
-# Never go back to a lower version, whoever publishes last. KEYS[1] routes; ARGV model, version, JSON,
-# channel.
+# Never go back to one issued earlier, whoever publishes last; what is unreadable or from the future gives
+# way. KEYS[1] routes; ARGV model, issued at, version, JSON, channel, how far ahead is the future.
 _PUBLISH = """
+local latest = tonumber(redis.call('TIME')[1]) + tonumber(ARGV[6])
+local issued, version = tonumber(ARGV[2]), tonumber(ARGV[3])
+if issued > latest then return 'future' end
 local known = redis.call('HGET', KEYS[1], ARGV[1])
-if known then
-  local read, route = pcall(cjson.decode, known)
-  if read and type(route) == 'table' and (tonumber(route.version) or -1) > tonumber(ARGV[2]) then return 0 end
+local read, route = pcall(cjson.decode, known or '')
+if known and read and type(route) == 'table' then
+  local since = tonumber(route.issued_at) or 0
+  local later = since > issued or (since == issued and (tonumber(route.version) or -1) > version)
+  if later and since <= latest then return 'older' end
 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
-redis.call('PUBLISH', ARGV[4], ARGV[1])
-return 1
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
+redis.call('PUBLISH', ARGV[5], ARGV[1])
+return 'told'
 """
+
+
+class Publication(StrEnum):
+    """What became of a route that was to be published."""
+
+    TOLD = "told"
+    OLDER = "older"
+    """Redis has one that was issued later, and keeps it."""
+    FUTURE = "future"
+    """It was issued later than Redis' clock says it is: one of two clocks is wrong."""
 
 
 def open_captures(redis_url: str, *, timeout: float = 5.0) -> Captures:
@@ -136,19 +152,20 @@ class Captures:
             if cursor == 0:
                 return sorted(ids)
 
-    def publish_route(self, route: Route) -> bool:
-        """Tell the proxies; False, and nothing changes, when Redis already has a higher version."""
-        return bool(
-            self._redis.eval(
-                _PUBLISH,
-                1,
-                redis_keys.ROUTES,
-                route.model,
-                str(route.version),
-                redis_keys.route_to_json(route),
-                redis_keys.ROUTES_CHANGED,
-            )
+    def publish_route(self, route: Route) -> Publication:
+        """Tell the proxies; unless it is told, nothing changes."""
+        said = self._redis.eval(
+            _PUBLISH,
+            1,
+            redis_keys.ROUTES,
+            route.model,
+            repr(route.issued_at),
+            str(route.version),
+            redis_keys.route_to_json(route),
+            redis_keys.ROUTES_CHANGED,
+            str(redis_keys.FUTURE_SECONDS),
         )
+        return Publication(cast(bytes, said).decode())
 
     def read_route(self, model: str) -> Route | None:
         """What proxies follow; ValueError when it is unreadable."""

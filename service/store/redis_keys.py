@@ -7,6 +7,7 @@ says so.
 from __future__ import annotations
 
 import json
+from typing import TypeVar
 
 from service.fleet import Route
 
@@ -21,6 +22,9 @@ LEDGER_INSTANCES = "tiergate:ledger:instances"
 
 ROUTES = "tiergate:routes"
 """Hash: route as JSON, by model."""
+
+FUTURE_SECONDS = 300.0
+"""A route issued so much later than Redis' own clock says is believed by nobody."""
 
 ROUTES_CHANGED = "tiergate:routes:changed"
 """Channel: the model whose route changed."""
@@ -61,8 +65,25 @@ def in_doubt(instance: str) -> str:
     return f"tiergate:ledger:{instance}:in_doubt"
 
 
+_Number = TypeVar("_Number", int, float)
+
+
+def _bounded(number: _Number) -> _Number:
+    """ValueError for what no clock shows and no counter reaches."""
+    if not 0 <= number < 2**53:
+        raise ValueError(f"{number} is out of range")
+    return number
+
+
 def route_to_json(route: Route) -> str:
-    return json.dumps({"model": route.model, "weights": dict(route.weights), "version": route.version})
+    return json.dumps(
+        {
+            "model": route.model,
+            "weights": dict(route.weights),
+            "version": route.version,
+            "issued_at": route.issued_at,
+        }
+    )
 
 
 def route_from_json(text: str | bytes) -> Route:
@@ -74,7 +95,8 @@ def route_from_json(text: str | bytes) -> Route:
         return Route(
             model=written["model"],
             weights={str(tier): int(weight) for tier, weight in written["weights"].items()},
-            version=int(written["version"]),
+            version=_bounded(int(written["version"])),
+            issued_at=_bounded(float(written.get("issued_at", 0.0))),
         )
     except (KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ValueError(f"not a route: {text[:200]!r}") from error

@@ -1,6 +1,7 @@
 """The route in force: SQL is the truth, and `Captures.publish_route` tells the proxies.
 
-A change and its row in the decision log are one transaction; the version grows by one with each.
+A change and its row in the decision log are one transaction; the version grows by one with each, and so does
+the moment of issue, by which proxies tell the latest.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Row, select
 
 from service.fleet import Route
+from service.store import redis_keys
 from service.store.database import Database
 from service.store.decisions import append_within
 from service.store.schema import routes
@@ -31,7 +33,7 @@ def current_routes(db: Database) -> list[Route]:
     """Every model's route that was ever changed, for publishing after Redis lost its memory."""
     with db.read() as connection:
         rows = connection.execute(select(routes).order_by(routes.c.model))
-        return [Route(model=row.model, weights=json.loads(row.weights), version=row.version) for row in rows]
+        return [_route(row) for row in rows]
 
 
 def set_route(
@@ -79,14 +81,22 @@ def set_route_within(
     db.lock(connection, "decisions")  # before the version is read: two changes follow each other
     before = check_route_within(connection, route.model, expect)
     version = 0 if before is None else before.version
-    placed = Route(model=route.model, weights=dict(route.weights), version=version + 1)
+    placed = Route(
+        model=route.model,
+        weights=dict(route.weights),
+        version=version + 1,
+        issued_at=_issue(at, before),
+    )
     insert = db.insert(routes).values(
-        model=placed.model, weights=json.dumps(placed.weights), version=placed.version
+        model=placed.model,
+        weights=json.dumps(placed.weights),
+        version=placed.version,
+        issued_at=placed.issued_at,
     )
     connection.execute(
         insert.on_conflict_do_update(
             index_elements=[routes.c.model],
-            set_={"weights": insert.excluded.weights, "version": insert.excluded.version},
+            set_={name: insert.excluded[name] for name in ("weights", "version", "issued_at")},
         )
     )
     append_within(
@@ -118,4 +128,20 @@ def check_route_within(connection: Connection, model: str, expect: int | None) -
 
 def _read(connection: Connection, model: str) -> Route | None:
     row = connection.execute(select(routes).where(routes.c.model == model)).one_or_none()
-    return None if row is None else Route(model=model, weights=json.loads(row.weights), version=row.version)
+    return None if row is None else _route(row)
+
+
+def _route(row: Row[Any]) -> Route:
+    return Route(
+        model=row.model, weights=json.loads(row.weights), version=row.version, issued_at=row.issued_at
+    )
+
+
+def _issue(at: float, before: Route | None) -> float:
+    """Later than the route before, though another machine's clock was ahead when it was issued.
+
+    One from further ahead than proxies believe was never published: it must not keep later ones back.
+    """
+    if before is None or before.issued_at > at + redis_keys.FUTURE_SECONDS:
+        return at
+    return max(at, before.issued_at + 0.001)

@@ -21,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = 2
+VERSION = 3
 
 metadata = MetaData()
 
@@ -231,6 +231,7 @@ routes = Table(
     Column("model", String, primary_key=True),
     Column("weights", Text, nullable=False),
     Column("version", Integer, nullable=False),
+    Column("issued_at", Double, nullable=False),
 )
 
 tokens = Table(

@@ -181,19 +181,20 @@ class CaptureStore:
         del self._in_doubt[: len(doubtful)]
 
     async def follow_routes(self, on_route: Callable[[Route], None]) -> None:
-        """Tell every route that is new or has a higher version, until cancelled.
+        """Tell every route that is new or was issued later, until cancelled.
 
         A message on the channel wakes it, and it looks twice a second anyway, so that neither a lost
         message nor a restart of Redis leaves a proxy behind. While Redis is away the last route stands.
         """
-        versions: dict[str, int] = {}
+        told: dict[str, Route] = {}
+        complaints: dict[bytes, str] = {}
         while True:
             try:
                 async with self._redis.pubsub() as channel:
                     async with asyncio.timeout(self._timeout):
                         await channel.subscribe(redis_keys.ROUTES_CHANGED)
                     while True:
-                        await self._tell_routes(versions, on_route)
+                        await self._tell_routes(told, complaints, on_route)
                         async with asyncio.timeout(_POLL_SECONDS + self._timeout):
                             await channel.get_message(ignore_subscribe_messages=True, timeout=_POLL_SECONDS)
             except Exception as error:
@@ -201,18 +202,26 @@ class CaptureStore:
                 _log.info("routes stay as they are, Redis is away: %r", error)
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _tell_routes(self, versions: dict[str, int], on_route: Callable[[Route], None]) -> None:
-        written = await self._within_limit(
-            lambda: cast(Awaitable[dict[bytes, bytes]], self._redis.hgetall(redis_keys.ROUTES))
-        )
+    async def _tell_routes(
+        self, told: dict[str, Route], complaints: dict[bytes, str], on_route: Callable[[Route], None]
+    ) -> None:
+        """The time is Redis' own: a proxy whose clock is wrong follows all the same."""
+        pipeline = self._redis.pipeline(transaction=False)
+        pipeline.hgetall(redis_keys.ROUTES)
+        pipeline.time()
+        written, (now, _) = await self._within_limit(pipeline.execute)
         for name, text in written.items():
             try:
                 route = redis_keys.route_from_json(text)
+                if route.issued_at > now + redis_keys.FUTURE_SECONDS:
+                    raise ValueError(f"it was issued {route.issued_at - now:.0f} s from now")
             except ValueError as error:
-                _log.error("route of %r is unreadable, the last one stands: %s", name, error)
+                if complaints.get(name) != str(error):
+                    _log.error("route of %r counts for nothing, the last one stands: %s", name, error)
+                complaints[name] = str(error)
                 continue
-            if route.version > versions.get(route.model, -1):
-                versions[route.model] = route.version
+            if route.model not in told or told[route.model].is_before(route):
+                told[route.model] = route
                 on_route(route)
 
     def _full(self, size: int, max_bytes: int) -> bool:

@@ -35,7 +35,7 @@ ENOUGH = 40
 class Clock:
     """Unix seconds that a test moves."""
 
-    at: float = 1_800_000_000.0
+    at: float = 1_700_000_000.0
 
     def __call__(self) -> float:
         return self.at
@@ -193,11 +193,11 @@ def add_pairs(
                 digest="",
                 counted=True,
                 rows=(row,),
-                at=1_800_000_000.0 + number,
+                at=1_700_000_000.0 + number,
             )
             for criterion in criteria
         ]
-        assert record(db, capture_id=capture, owner="test", units=units, at=1_800_000_000.0)
+        assert record(db, capture_id=capture, owner="test", units=units, at=1_700_000_000.0)
 
 
 @contextmanager

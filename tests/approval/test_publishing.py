@@ -50,8 +50,31 @@ def test_a_redis_that_knows_a_later_route_than_the_database_is_told_of(
     sqlite_api: LiveApi, captures: Captures
 ) -> None:
     """As after restoring an old backup of the database: proxies would not follow, and nobody would know."""
-    captures.publish_route(Route.only(MODEL, "bf16", version=9))
+    soon = sqlite_api.clock.at + 60
+    captures.publish_route(Route(model=MODEL, weights={"bf16": 100}, version=1, issued_at=soon))
     sqlite_api.accept("w8a8")
     change = sqlite_api.client("approve").put(APPROVAL, json={}).json()
     assert change["published"] is False
     assert "backup" in change["warnings"][0]
+
+
+def test_a_redis_whose_clock_is_far_behind_is_told_of(sqlite_api: LiveApi) -> None:
+    sqlite_api.accept("w8a8")
+    sqlite_api.clock.at = time.time() + 3600
+    change = sqlite_api.client("approve").put(APPROVAL, json={}).json()
+    assert change["published"] is False
+    assert "clock" in change["warnings"][0]
+
+
+def test_a_huge_version_that_somebody_wrote_is_in_nobodys_way(
+    sqlite_api: LiveApi, captures: Captures
+) -> None:
+    captures.redis.hset(
+        "tiergate:routes",
+        MODEL,
+        '{"model": "' + MODEL + '", "weights": {"bf16": 100}, "version": 1000000000000000000}',
+    )
+    sqlite_api.accept("w8a8")
+    change = sqlite_api.client("approve").put(APPROVAL, json={}).json()
+    assert (change["published"], change["warnings"]) == (True, [])
+    assert captures.read_route(MODEL) == Route.only(MODEL, "w8a8", version=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,36 @@ def test_the_anchor_is_what_a_conversation_s_turns_share() -> None:
     anchors = [anchor_of(json.dumps(body).encode()) for body in (first, second, other)]
     assert anchors[0] == anchors[1] != anchors[2]
     assert anchor_of(b"{}") is anchor_of(b"no json") is anchor_of(b'{"messages":7}') is None
+
+
+def issued(tier: str, version: int, at: float) -> Route:
+    return Route(model="m", weights={tier: 100}, version=version, issued_at=at)
+
+
+def test_a_database_made_anew_is_followed_though_its_versions_begin_again(tmp_path: Path) -> None:
+    assert RouteBook({"m": THREE}, tmp_path).follow(issued("t1", 700, at=1000.0))
+    book = RouteBook({"m": THREE}, tmp_path)
+    assert book["m"].issued_at == 1000.0
+    assert not book.follow(issued("t2", 701, at=999.0))
+    assert book.follow(issued("t2", 1, at=1001.0))
+    assert book["m"].serving == "t2"
+
+
+def test_a_huge_version_without_a_time_gives_way_to_whatever_is_issued(tmp_path: Path) -> None:
+    book = RouteBook({"m": THREE}, tmp_path)
+    assert book.follow(Route.only("m", "t1", version=10**15))
+    assert book.follow(issued("t2", 1, at=1001.0))
+
+
+def test_one_remembered_route_that_cannot_be_costs_no_other(tmp_path: Path) -> None:
+    other = replace(THREE, model="n")
+    remembered = [
+        {"model": "m", "weights": {"t1": 100}, "version": 10**18},
+        {"model": "n", "weights": {"t1": 100}, "version": 3},
+    ]
+    (tmp_path / "routes.json").write_text(json.dumps({"routes": remembered}))
+    book = RouteBook({"m": THREE, "n": other}, tmp_path)
+    assert (book["m"].serving, book["n"].serving) == ("t0", "t1")
 
 
 async def test_a_route_change_takes_effect_and_streams_end_where_they_began(

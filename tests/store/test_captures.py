@@ -10,7 +10,7 @@ import redis
 
 from service.fleet import Route
 from service.store import redis_keys
-from service.store.captures import Captures, open_captures
+from service.store.captures import Captures, Publication, open_captures
 from service.store.intake import Shipment
 from service.store.shipping import CaptureStore
 
@@ -91,14 +91,41 @@ async def test_all_waiting_ids_are_found_however_many(valkey, captures, redis_cl
     assert captures.waiting_ids() == ids
 
 
-def test_a_route_never_goes_back_to_a_lower_version(captures):
+def issued(tier, version, *, at):
+    return Route(model="m", weights={tier: 100}, version=version, issued_at=at)
+
+
+def test_a_route_never_goes_back_to_one_issued_earlier(captures):
     assert captures.read_route("m") is None
-    assert captures.publish_route(Route.only("m", "w8a8", 2))
-    assert not captures.publish_route(Route.only("m", "bf16", 1))
-    assert captures.read_route("m") == Route.only("m", "w8a8", 2)
-    assert captures.publish_route(Route.only("m", "w8a8", 2))
-    assert captures.publish_route(Route.only("n", "bf16", 1))
+    assert captures.publish_route(issued("w8a8", 1, at=20.5)) is Publication.TOLD
+    assert captures.publish_route(issued("bf16", 9, at=20.25)) is Publication.OLDER
+    assert captures.publish_route(issued("bf16", 0, at=20.5)) is Publication.OLDER
+    assert captures.read_route("m") == issued("w8a8", 1, at=20.5)
+    assert captures.publish_route(issued("w8a8", 1, at=20.5)) is Publication.TOLD
+    assert captures.publish_route(Route.only("n", "bf16", 1)) is Publication.TOLD
     assert captures.read_route("n") == Route.only("n", "bf16", 1)
+
+
+@pytest.mark.parametrize(
+    "there",
+    [
+        '{"model":"m","weights":{"bf16":100},"version":1000000000000000000}',
+        '{"model":"m","weights":{"bf16":100},"version":9,"issued_at":1e18}',
+        '{"model":"m","weights":{"bf16":100},"version":9,"issued_at":"soon"}',
+        "[1]",
+        "{",
+    ],
+)
+def test_a_route_that_nobody_can_have_issued_gives_way(captures, redis_client, there):
+    redis_client.hset(redis_keys.ROUTES, "m", there)
+    assert captures.publish_route(issued("w8a8", 1, at=time.time())) is Publication.TOLD
+    assert captures.read_route("m") == Route.only("m", "w8a8", 1)
+
+
+def test_a_route_is_not_published_before_its_time(captures):
+    assert captures.publish_route(issued("w8a8", 1, at=time.time() + 200)) is Publication.TOLD
+    assert captures.publish_route(issued("bf16", 2, at=time.time() + 400)) is Publication.FUTURE
+    assert captures.read_route("m") == Route.only("m", "w8a8", 1)
 
 
 def test_an_unreadable_route_is_an_error_and_gives_way_to_a_readable_one(captures, redis_client):
@@ -106,7 +133,7 @@ def test_an_unreadable_route_is_an_error_and_gives_way_to_a_readable_one(capture
         redis_client.hset(redis_keys.ROUTES, "m", rubbish)
         with pytest.raises(ValueError):  # noqa: PT011 - JSON's words differ
             captures.read_route("m")
-        assert captures.publish_route(Route.only("m", "w8a8", 2))
+        assert captures.publish_route(Route.only("m", "w8a8", 2)) is Publication.TOLD
         assert captures.read_route("m") == Route.only("m", "w8a8", 2)
 
 

@@ -9,8 +9,15 @@ from service.store import redis_keys
 
 
 def test_a_route_survives_being_written():
-    route = Route(model="a|ü", weights={"bf16": 95, "w8a8": 5}, version=7)
-    assert redis_keys.route_from_json(redis_keys.route_to_json(route)) == route
+    route = Route(model="a|ü", weights={"bf16": 95, "w8a8": 5}, version=7, issued_at=1.7e9 + 0.1)
+    read = redis_keys.route_from_json(redis_keys.route_to_json(route))
+    assert (read, read.issued_at) == (route, route.issued_at)
+
+
+def test_a_route_without_a_time_was_issued_before_all_others():
+    read = redis_keys.route_from_json('{"model":"m","weights":{"a":100},"version":7}')
+    assert read == Route.only("m", "a", 7)
+    assert read.is_before(Route(model="m", weights={"a": 100}, version=1, issued_at=1.0))
 
 
 @pytest.mark.parametrize(
@@ -26,6 +33,11 @@ def test_a_route_survives_being_written():
         '{"model":"m","weights":{"a":100},"version":null}',
         '{"model":"m","weights":{"a":100},"version":Infinity}',
         '{"model":"m","weights":{"a":Infinity},"version":1}',
+        '{"model":"m","weights":{"a":100},"version":1000000000000000000}',
+        '{"model":"m","weights":{"a":100},"version":-1}',
+        '{"model":"m","weights":{"a":100},"version":1,"issued_at":NaN}',
+        '{"model":"m","weights":{"a":100},"version":1,"issued_at":1e300}',
+        '{"model":"m","weights":{"a":100},"version":1,"issued_at":null}',
         '{"model":["m"],"weights":{"a":100},"version":1}',
         "[" * 100_000,
     ],

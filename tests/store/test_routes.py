@@ -60,3 +60,21 @@ def test_routes_of_all_models_are_there_to_be_published_again(database):
         Route(model="n", weights={"a": 95, "b": 5}, version=1),
     ]
     assert read(database, "n")[0].tier == "b"
+
+
+def test_each_change_is_issued_later_whatever_the_clocks_say(database):
+    def issue(at):
+        return set_route(database, Route.only("m", "a"), at=at, actor="ci").issued_at
+
+    assert issue(1000.0) == 1000.0
+    assert 1000.0 < issue(990.0) < 1000.1  # another machine, ten seconds behind
+    assert issue(1001.0) == 1001.0
+    found = current_route(database, "m")
+    assert found is not None
+    assert found.issued_at == 1001.0
+    assert [route.issued_at for route in current_routes(database)] == [1001.0]
+
+
+def test_a_clock_that_was_years_ahead_once_does_not_keep_later_changes_back(database):
+    set_route(database, Route.only("m", "a"), at=9e9, actor="ci")
+    assert set_route(database, Route.only("m", "b"), at=1000.0, actor="ci").issued_at == 1000.0

@@ -409,19 +409,31 @@ async def test_a_route_whose_announcement_was_lost_is_followed_within_a_second(v
         assert time.monotonic() - started < 1
 
 
-async def test_a_follower_never_goes_back_and_skips_what_it_cannot_read(valkey, redis_client):
+async def test_a_follower_never_goes_back_and_skips_what_it_cannot_read(valkey, redis_client, caplog):
+    def write(model, text):
+        redis_client.hset(redis_keys.ROUTES, model, text)
+
+    def issued(at, version):
+        return redis_keys.route_to_json(Route(model="m", weights={"a": 100}, version=version, issued_at=at))
+
     async with following(valkey.url) as follower:
-        redis_client.hset(redis_keys.ROUTES, "m", redis_keys.route_to_json(route(5)))
+        write("m", issued(50.0, 5))
         await follower.until(5)
-        redis_client.hset(redis_keys.ROUTES, "m", redis_keys.route_to_json(route(4)))
-        redis_client.hset(redis_keys.ROUTES, "broken", "{")
-        redis_client.hset(
-            redis_keys.ROUTES, "endless", '{"model":"m","weights":{"a":100},"version":Infinity}'
-        )
-        redis_client.hset(redis_keys.ROUTES, "listed", '{"model":["m"],"weights":{"a":100},"version":9}')
-        redis_client.hset(redis_keys.ROUTES, "n", redis_keys.route_to_json(route(1, model="n")))
+        write("m", issued(49.0, 6))  # of a Redis that was restored, say
+        await asyncio.sleep(0.7)
+        write("m", issued(51.0, 1))  # of a database that was made anew
         await follower.until(1)
-    assert [(each.model, each.version) for each in follower.routes] == [("m", 5), ("n", 1)]
+        write("m", issued(time.time() + 1000, 7))
+        write("broken", "{")
+        write("endless", '{"model":"m","weights":{"a":100},"version":Infinity}')
+        write("huge", '{"model":"m","weights":{"a":100},"version":1000000000000000000}')
+        write("listed", '{"model":["m"],"weights":{"a":100},"version":9}')
+        await asyncio.sleep(1.2)
+        write("m", issued(time.time(), 2))
+        await follower.until(2)
+    assert [each.version for each in follower.routes] == [5, 1, 2]
+    assert caplog.text.count("'broken'") == 1  # looked at twice a second, and told once
+    assert caplog.text.count("issued 1000 s from now") == 1
 
 
 async def test_the_route_stands_while_the_store_is_away_and_is_followed_after_its_return(own_valkey):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -127,7 +128,16 @@ def test_a_route_that_redis_does_not_have_is_published(guard_of: Callable[..., G
     assert guard.captures.read_route("m") == route
 
 
-@pytest.mark.parametrize("there", [b"not json", b'{"model": "m", "weights": {"bf16": 100}, "version": 0}'])
+@pytest.mark.parametrize(
+    "there",
+    [
+        b"not json",
+        b'{"model": "m", "weights": {"bf16": 100}, "version": 0}',
+        b'{"model": "m", "weights": {"w8a8": 100}, "version": 1, "issued_at": 1e15}',
+        b'{"model": "m", "weights": {"w8a8": 100}, "version": 1}',
+        b'{"model": "m", "weights": {"w4a16": 100}, "version": 1000000000000000000}',
+    ],
+)
 def test_a_route_that_redis_has_wrong_is_published_again(
     there: bytes, guard_of: Callable[..., Guard], up: str, redis_client: redis.Redis
 ) -> None:
@@ -135,15 +145,18 @@ def test_a_route_that_redis_has_wrong_is_published_again(
     route = set_route(guard.db, Route.only("m", "w8a8"), at=NOW, actor="somebody")
     redis_client.hset("tiergate:routes", "m", there)
     publish_routes(guard)
-    assert guard.captures.read_route("m") == route
+    published = guard.captures.read_route("m")
+    assert published == route
+    assert published.issued_at == route.issued_at
 
 
-def test_a_higher_version_in_redis_is_kept_and_told(
+def test_a_later_route_in_redis_is_kept_and_told(
     guard_of: Callable[..., Guard], up: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     guard = guard_of(up, up, up)
     set_route(guard.db, Route.only("m", "w8a8"), at=NOW, actor="somebody")
-    newer = Route.only("m", "w4a16", version=9)
+    newer = Route(model="m", weights={"w4a16": 100}, version=1, issued_at=time.time())
+    assert newer.issued_at > NOW
     guard.captures.publish_route(newer)
     publish_routes(guard)
     assert guard.captures.read_route("m") == newer
