@@ -77,6 +77,7 @@ async def test_a_request_that_a_backend_answered(
         "streamed": False,
         "bytes_in": len(body),
         "bytes_out": 2,
+        "queue_ms": None,
         "capture": "sampled",
         "drawn": "sample",
     }

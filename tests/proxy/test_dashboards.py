@@ -24,7 +24,8 @@ DASHBOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))
 RULES = sorted((ROOT / "deploy/prometheus").glob("*.yaml"))
 METRIC = re.compile(r"\b(tiergate_[a-z_]+)(\{[^}]*\})?")
 OF_PROMETHEUS = {"instance", "job", "le"}
-ONLY_WITH_TLS = "tiergate_proxy_tls_"
+ONLY_IF_CONFIGURED = re.compile("tiergate_proxy_(tls_|queue|limited_|concurrency_)")
+"""By names: the proxy of this test has no certificate and no limits."""
 
 Labels = dict[str, set[str]]
 
@@ -80,8 +81,9 @@ async def test_every_metric_it_asks_for_exists_with_its_labels(path: Path, on_th
         metrics = METRIC.findall(expression)
         assert metrics, expression
         for name, selector in metrics:
-            if name.startswith(ONLY_WITH_TLS):
-                assert name.removeprefix("tiergate_proxy_").removesuffix("_total") in HELP
+            if ONLY_IF_CONFIGURED.match(name):
+                assert re.sub("^tiergate_proxy_|_(total|bucket)$", "", name) in HELP
+                used |= {"model", "reason"}
                 continue
             assert name in on_the_page, expression
             used |= on_the_page[name]
