@@ -6,6 +6,7 @@ import pytest
 
 from service.fleet import Backend, Ladder, Tier
 from service.proxy.pool import FAILURES_TO_EJECT, LONGEST_EJECTION, SHORTEST_EJECTION, Server, Servers
+from service.proxy.shares import Share
 from tests.proxy.standing import ladder
 
 
@@ -142,3 +143,76 @@ def test_a_url_is_an_address(url: str, host: str, port: int, authority: bytes) -
 def test_what_is_no_address_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="backend"):
         Server(Backend(url=url))
+
+
+def limited(*maxima: int | None, model: str = "m") -> Ladder:
+    """A ladder with a backend per tier, least aggressive first."""
+    return Ladder(
+        model=model,
+        tiers=tuple(
+            Tier(
+                name=f"t{rung}", backends=(Backend(url=f"http://{rung}", max_concurrency=most),), model=model
+            )
+            for rung, most in enumerate(maxima)
+        ),
+    )
+
+
+def test_a_full_backend_is_not_asked_while_another_is_free() -> None:
+    backends = (Backend(url="http://a", max_concurrency=1), Backend(url="http://b", max_concurrency=3))
+    model = Ladder(model="m", tiers=(Tier(name="t0", backends=backends, model="m"),))
+    servers = Servers({"m": model})
+    asked = []
+    while (pick := servers.pick(model, model.baseline, now=0.0)) is not None:
+        pick[1].begin(object())
+        asked.append(pick[1].url)
+    assert sorted(asked) == ["http://a", *["http://b"] * 3]
+    assert servers.is_crowded(model, model.baseline, now=0.0)
+    assert servers.is_up(model, model.baseline, 0.0)
+
+
+def test_a_full_tier_is_busy_and_not_down() -> None:
+    model = limited(None, 1)
+    servers = Servers({"m": model})
+    (server,) = servers.of("m", "t1")
+    server.begin(object())
+    assert servers.pick(model, model.tiers[1], now=0.0) is None
+    assert servers.pick(model, model.tiers[1], now=0.0, overfill=True) == (model.tiers[1], server)
+    server.failed(0.0, surely=True)
+    assert servers.pick(model, model.tiers[1], now=0.0) == (model.baseline, servers.of("m", "t0")[0])
+    assert not servers.is_crowded(model, model.tiers[1], now=0.0)
+
+
+def test_what_an_ejected_backend_does_not_answer_never_makes_it_busy() -> None:
+    model = limited(None, 1)
+    servers = Servers({"m": model})
+    (server,) = servers.of("m", "t1")
+    hung = object()
+    server.begin(hung)
+    server.failed(0.0, surely=True)
+    later = SHORTEST_EJECTION + 1.0
+    assert not server.is_usable(later)
+    assert not servers.is_crowded(model, model.tiers[1], now=later)
+    server.end(hung)
+    assert server.is_usable(later)
+
+
+def test_each_process_has_its_share_of_a_backend() -> None:
+    model = limited(5)
+    shares = [Servers({"m": model}, Share(place, 3)).of("m", "t0")[0].most for place in range(3)]
+    assert shares == [2, 2, 1]
+
+
+def test_a_backend_of_two_models_keeps_to_the_smaller_maximum() -> None:
+    ladders = {name: limited(most, model=name) for name, most in (("m", 4), ("n", 2), ("o", None))}
+    assert [server.most for server in Servers(ladders)] == [2]
+
+
+def test_a_reload_changes_a_maximum_and_keeps_what_is_under_way() -> None:
+    servers = Servers({"m": limited(4)})
+    (server,) = servers
+    server.begin(object())
+    servers.adopt({"m": limited(1)})
+    assert [(each, each.most, each.is_full) for each in servers] == [(server, 1, True)]
+    servers.adopt({"m": limited(None)})
+    assert not server.is_full
