@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -18,7 +20,8 @@ import pytest
 from service.proxy import access_log
 from service.proxy.access_log import MOST_LINES, ONE_WRITE, AccessLog, check_writable
 from service.proxy.config import AccessLogPlan
-from tests.proxy.standing import eventually
+from tests.proxy.processes import Running
+from tests.proxy.standing import StartBackend, eventually, free_port
 
 
 def read(path: Path) -> list[dict[str, object]]:
@@ -268,3 +271,49 @@ def test_a_log_that_cannot_be_written_is_told_before_anybody_is_served(tmp_path:
         with pytest.raises(OSError, match=why) as caught:
             check_writable(AccessLogPlan(to=str(to)))
         assert "proxy.access_log.to" in str(caught.value)
+
+
+async def test_processes_share_a_file_and_follow_it_when_it_is_rotated(
+    tmp_path: Path, start_backend: StartBackend
+) -> None:
+    backend = await start_backend()
+    ladder_of_one = [{"tier": "t0", "backends": [backend.url]}, {"tier": "t1", "backends": [backend.url]}]
+    port, admin = free_port(), free_port()
+    configuration = {
+        "models": {"m": {"ladder": ladder_of_one}},
+        "proxy": {
+            "listen": f"127.0.0.1:{port}",
+            "admin": f"127.0.0.1:{admin}",
+            "processes": 2,
+            "access_log": {"to": "access.jsonl", "sample": "100%"},
+        },
+        "store": {"redis": "redis://127.0.0.1:1/0"},  # nobody is there, and nobody is missed
+    }
+    (tmp_path / "tiergate.yaml").write_text(json.dumps(configuration))
+    command = [sys.executable, "-m", "service.cli", "proxy", "-c", str(tmp_path / "tiergate.yaml")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)  # noqa: ASYNC220 - it returns at once
+    try:
+        assert process.stderr is not None
+        assert b"serving" in process.stderr.readline()
+        proxy = Running(process, port, f"http://127.0.0.1:{admin}")
+        await proxy.until("/readyz", 200)
+        for _ in range(30):
+            assert await proxy.ask() == 200
+        path = tmp_path / "access.jsonl"
+        await eventually(lambda: len(path.read_text().splitlines()) == 30)
+        path.rename(tmp_path / "access.jsonl.1")
+        process.send_signal(signal.SIGHUP)
+        await eventually(path.exists)
+        for _ in range(30):
+            assert await proxy.ask() == 200
+        await eventually(lambda: len(read(path)) + len(read(tmp_path / "access.jsonl.1")) == 60)
+        assert await asyncio.to_thread(proxy.stop) == 0
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait(10)
+        process.stderr.close()
+    lines = [*read(path), *read(tmp_path / "access.jsonl.1")]
+    assert len({line["request_id"] for line in lines}) == 60
+    assert len({line["instance"] for line in lines}) == 2
+    assert len(read(path)) > 20
