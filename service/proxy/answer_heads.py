@@ -17,6 +17,8 @@ class AnswerHead:
     __slots__ = (
         "_renderings",
         "chunked",
+        "content_encoding",
+        "content_type",
         "for_head",
         "has_request_id",
         "headers",
@@ -50,20 +52,21 @@ class AnswerHead:
         """It answers HEAD: whatever it says of a body, there is none."""
         self.length = self.header(b"content-length").strip() or None
         self.has_request_id = b"x-request-id" in names
+        self.content_type = self.header(b"content-type").decode("latin-1")
+        self.content_encoding = self._listed(b"content-encoding")
+        """All codings, in the order in which they were applied."""
         self._renderings: dict[tuple[bool, bool, bytes], tuple[bytes, bytes, bool]] = {}
 
     def header(self, name: bytes) -> bytes:
         """The first header of that lower-case name, empty when there is none."""
         return self.headers[self.names.index(name)][1] if name in self.names else b""
 
-    @property
-    def content_encoding(self) -> bytes:
-        """All codings, in the order in which they were applied."""
-        return b", ".join(
-            value
-            for (_, value), low in zip(self.headers, self.names, strict=True)
-            if low == b"content-encoding"
-        )
+    def _listed(self, name: bytes) -> str:
+        """All headers of that lower-case name as one list."""
+        if name not in self.names:
+            return ""
+        values = (value for (_, value), low in zip(self.headers, self.names, strict=True) if low == name)
+        return b", ".join(values).decode("latin-1")
 
     def ends_with_connection(self, *, http10: bool) -> bool:
         """Whether only closing tells this client where the body ends."""

@@ -90,6 +90,9 @@ class Entry:
     is_replayable: bool | None
     """None = it hangs on the body."""
     tenant: str
+    path: str
+    request_type: str
+    request_encoding: str
 
 
 class Door:
@@ -170,6 +173,9 @@ class Door:
             is_form=head.content_type[:10].lower() == b"multipart/",
             is_replayable=admission.is_replayable(head.method, path),
             tenant=admission.tenant_of(self._config.mirroring.salt, head.credential),
+            path=path.decode("latin-1"),
+            request_type=head.content_type.decode("latin-1"),
+            request_encoding=head.content_encoding.decode("latin-1"),
         )
 
     def _keep(
@@ -215,6 +221,9 @@ class Door:
         return Subject(
             id=identity,
             model=model,
+            path=entry.path,
+            request_type=entry.request_type,
+            request_encoding=entry.request_encoding,
             tenant=entry.tenant,
             conversation=conversation,
             stratum=stratum,

@@ -180,18 +180,17 @@ class DataPlane:
             ledger.dropped(subject.model, Dropped.BUFFER_FULL)
             return
         inbound, answered = relay.inbound, relay.head
-        head = inbound.head
         capture = Capture(
             id=subject.id,
             model=subject.model,
             tier=relay.tier.name,
-            path=head.path.decode(),
-            request_type=head.content_type.decode("latin-1"),
-            request_encoding=head.content_encoding.decode("latin-1"),
+            path=subject.path,
+            request_type=subject.request_type,
+            request_encoding=subject.request_encoding,
             request_body=inbound.body,
             status=None if answered is None else answered.status,
-            response_type="" if answered is None else answered.header(b"content-type").decode("latin-1"),
-            response_encoding="" if answered is None else answered.content_encoding.decode("latin-1"),
+            response_type="" if answered is None else answered.content_type,
+            response_encoding="" if answered is None else answered.content_encoding,
             response_body=recording.answer(),
             ending=ending,
             started_at=time.time() - seconds,

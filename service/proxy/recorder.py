@@ -28,12 +28,15 @@ class Budget:
         self.used -= amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Subject:
-    """What is known of a captured exchange before its answer."""
+    """What is known of a captured exchange before its answer. Not frozen, as `Head` is not."""
 
     id: str
     model: str
+    path: str
+    request_type: str
+    request_encoding: str
     tenant: str
     conversation: str | None
     stratum: str
@@ -51,14 +54,19 @@ class Recording:
         """Bytes taken from the budget."""
         self.is_too_large = False
         self.overran_budget = False
-        self._answer = bytearray()  # a list of parts would cost more than the parts when these are small
+        self._answer: bytes | bytearray = b""
         self._limit = limit + HOLDING_BYTES
         self._take(request_size + HOLDING_BYTES)
 
     def add(self, part: bytes) -> None:
         """Keep a part of the answer."""
         if self._take(len(part)):
-            self._answer += part
+            if not self._answer:
+                self._answer = part
+            elif isinstance(self._answer, bytearray):
+                self._answer += part
+            else:  # a list of parts would cost more than the parts when these are small
+                self._answer = bytearray(self._answer) + part
 
     @property
     def is_whole(self) -> bool:
@@ -71,7 +79,7 @@ class Recording:
         """Give the budget back."""
         self.budget.give_back(self.size)
         self.size = 0
-        self._answer.clear()
+        self._answer = b""
 
     def _take(self, amount: int) -> bool:
         if not self.is_whole:

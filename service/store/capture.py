@@ -40,9 +40,9 @@ class Ending(StrEnum):
     """No backend took the request."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Capture:
-    """One exchange as it went over the wire, without credentials."""
+    """One exchange as it went over the wire, without credentials. Not frozen: a frozen one costs thrice."""
 
     id: str
     """From `capture_id`, never from a client."""
