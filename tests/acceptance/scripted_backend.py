@@ -1,7 +1,8 @@
 """A real inference server in all but the model: answers by rule, and misbehaves when told to.
 
 Run as its own process: `python scripted_backend.py PORT MODEL`. `POST /_script` sets how it behaves from then
-on: {"mode": "ok" | "broken" | "error" | "hang" | "refuse", "pause": seconds}; `GET /_seen` counts requests.
+on: {"mode": "ok" | "broken" | "error" | "hang" | "refuse" | "cut", "pause": seconds}; `GET /_seen` counts
+requests.
 """
 
 from __future__ import annotations
@@ -83,6 +84,8 @@ class Backend:
             return b"data: " + json.dumps(chunk, ensure_ascii=False).encode() + b"\n\n"
 
         for start in range(0, len(text), 3):
+            if self.mode == "cut" and start > len(text) // 2:
+                raise ConnectionResetError("told to end in the middle of an answer")
             whole = event({"content": text[start : start + 3]})
             # Cut inside a character: nothing promises that chunks end where characters do.
             yield whole[: len(whole) // 2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from types import TracebackType
 from typing import Self
 
@@ -17,6 +18,8 @@ class Tap:
         self._server_port = port
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
+        self.delay = 0.0
+        """Seconds by which everything is handed on late, in either direction."""
         self._heard: list[bytearray] = []
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -63,6 +66,7 @@ class Tap:
         with contextlib.suppress(OSError):
             while passing := source.recv(65536):
                 heard += passing
+                time.sleep(self.delay)
                 sink.sendall(passing)
         for end in (source, sink):
             with contextlib.suppress(OSError):
