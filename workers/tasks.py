@@ -47,8 +47,12 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
     """Put the tasks into the app; `bench` and `guard_room` give the calling process its own."""
 
     def replay_captures(task: Task, ids: list[str]) -> None:
-        """Replay captures, by id."""
-        replay_batch(bench(), _ids(ids), delivery=task.request.id)
+        """Replay captures, by id; those that the database cannot settle are found by a later sweep."""
+        asked = _ids(ids)
+        try:
+            replay_batch(bench(), asked, delivery=task.request.id)
+        except StoreUnusable as error:
+            log.error("%d captures wait until the database can be used again: %s", len(asked), error)
 
     def sweep_captures(room: GuardRoom) -> None:
         """Enqueue again what is due and nobody holds."""
@@ -84,7 +88,10 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
 def _in_room(
     name: str, work: Callable[[GuardRoom], None], guard_room: Callable[[], GuardRoom]
 ) -> Callable[[], None]:
-    """The work as a task: runs are counted; a database that is away is a line in the log, no traceback."""
+    """The work as a task: runs are counted; a database that is away is a line in the log, no traceback.
+
+    Nothing is asked for again here: every entry of the schedule comes back by itself.
+    """
 
     def run() -> None:
         try:
@@ -96,6 +103,8 @@ def _in_room(
         try:
             work(room)
             ending = "done"
+        except StoreUnusable as error:
+            log.error("%s: %s", name, error)
         finally:
             room.counts.add({metrics.series(metrics.GUARD_RUNS, task=name, ending=ending): 1})
 

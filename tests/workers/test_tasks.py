@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
+import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,9 +21,10 @@ from service.store.leases import lease
 from service.store.ledger import account
 from service.store.pairs import record
 from service.store.routes import set_route
+from service.store.schema import captures as captures_table
 from service.store.task_message import REPLAY_TASK
 from service.store.worker_counts import WorkerCounts
-from tests.conftest import ValkeyServer
+from tests.conftest import FullDisk, ValkeyServer
 from tests.workers.celery_parts import configuration
 from tests.workers.scripted import Reply, Script, ScriptedBackend
 from tests.workers.walk import MODEL, exchange, question, ship
@@ -117,6 +120,38 @@ def test_a_database_that_cannot_be_used_stops_a_worker_and_is_a_line_in_the_guar
         call(app, tasks.SWEEP)
     assert "workers.tasks.sweep: " in caplog.text
     assert "Traceback" not in caplog.text
+
+
+def test_a_database_without_room_is_a_line_in_the_log_and_captures_wait_for_some(
+    app: Celery,
+    valkey: ValkeyServer,
+    db: Database,
+    redis_client: redis.Redis,
+    full_disk: FullDisk,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    exchanges = [exchange(question(f"order {n}", structured=True), '{"order": 1}') for n in range(60)]
+    ids = ship(valkey.url, exchanges)
+    full_disk.is_full = True
+    for start in range(0, len(ids), 20):
+        call(app, REPLAY_TASK, ids[start : start + 20])
+    for name in (tasks.SWEEP, tasks.COPY_LEDGER, tasks.WATCH_ROUTES, tasks.RETAIN):
+        call(app, name)
+    assert "captures wait until the database can be used again" in caplog.text
+    assert "make room on its disk" in caplog.text
+    assert "Traceback" not in caplog.text
+    done = account(db).processed
+    assert done < len(ids)
+    full_disk.is_full = False
+    with db.write() as connection:  # whose leases have run out meanwhile
+        connection.execute(captures_table.update().values(lease_until=0.0))
+    redis_client.delete("replay")
+    redis_client.zadd("tiergate:captures:due", dict.fromkeys(ids, 0.0), xx=True)
+    call(app, tasks.SWEEP)
+    while message := redis_client.rpop("replay"):
+        body = json.loads(base64.b64decode(json.loads(message)["body"]))
+        call(app, REPLAY_TASK, *body[0])
+    assert account(db).processed == len(ids)
 
 
 @pytest.mark.parametrize("argument", ["an id", [1], None, {"ids": []}])
