@@ -35,7 +35,7 @@ def free_port() -> int:
 
 
 def wait_for(port: int, seconds: float = 30.0, *, log: Path | None = None) -> None:
-    """Until something listens on 127.0.0.1:port; TimeoutError, with the log's end, when nothing does in time."""
+    """Until something listens on 127.0.0.1:port; TimeoutError, with the end of the log, when nothing does."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with socket.socket() as probe:
