@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+import redis
 
 from service.proxy.config import Mirroring, ProxyConfig
 from service.proxy.meters import Ledger
@@ -201,6 +204,75 @@ async def test_clients_do_not_notice_that_redis_is_gone_and_the_ledger_does(
         written = client.hgetall("tiergate:ledger:test")
     assert int(written[b"shipped|m"]) == ledger["shipped|m"]
     assert written[b"#closed"] == b"1"
+
+
+def leave_no_memory(client: redis.Redis) -> None:
+    client.config_set("maxmemory-policy", "noeviction")
+    client.config_set("maxmemory", 1)
+
+
+def make_room(client: redis.Redis) -> None:
+    client.config_set("maxmemory", 0)
+
+
+def fail_to_persist(client: redis.Redis) -> None:
+    """As with a full disk: no snapshot can be written, and every write is refused (MISCONF)."""
+    client.config_set("save", "3600 1")
+    Path(str(client.config_get("dir")["dir"]), "dump.rdb").mkdir()
+    client.bgsave()
+    deadline = time.monotonic() + 10
+    while client.info("persistence")["rdb_last_bgsave_status"] != "err":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def persist(client: redis.Redis) -> None:
+    Path(str(client.config_get("dir")["dir"]), "dump.rdb").rmdir()
+    client.save()
+
+
+def take_its_name(client: redis.Redis) -> None:
+    client.set("tiergate:captures:bytes", "something else")
+
+
+def give_it_back(client: redis.Redis) -> None:
+    client.delete("tiergate:captures:bytes")
+
+
+@pytest.mark.parametrize(
+    ("harm", "heal", "reason"),
+    [
+        (leave_no_memory, make_room, "store_full"),
+        (fail_to_persist, persist, "store_down"),
+        (take_its_name, give_it_back, "store_down"),
+    ],
+)
+async def test_clients_do_not_notice_that_redis_refuses_and_the_ledger_does(
+    harm: Callable[[redis.Redis], None],
+    heal: Callable[[redis.Redis], None],
+    reason: str,
+    own_valkey: ValkeyServer,
+    start_backend: StartBackend,
+    start_proxy: StartProxy,
+) -> None:
+    store = CaptureStore.open(own_valkey.url, own_valkey.url)
+    proxy = await start_proxy(ladder((await start_backend()).url), store=store)
+    await ask_repeatedly(proxy, 5)
+    await eventually(lambda: proxy.ledger.get("shipped|m") == 5)
+    with own_valkey.client() as client:
+        await asyncio.to_thread(harm, client)
+        assert await ask_repeatedly(proxy, 20) < 0.25
+        await eventually(lambda: proxy.ledger.get(f"dropped|m|{reason}") == 20)
+        await asyncio.to_thread(heal, client)
+        await ask_repeatedly(proxy, 5)
+        await eventually(lambda: proxy.ledger["shipped|m"] == 10)
+        await proxy.plane.drain()
+        await store.aclose()
+        written = client.hgetall("tiergate:ledger:test")
+        assert client.zcard("tiergate:captures:due") == 10
+        assert client.exists("tiergate:ledger:test:in_doubt") == 0
+    assert (int(written[b"shipped|m"]), written[b"#closed"]) == (10, b"1")
+    assert int(written[f"dropped|m|{reason}".encode()]) == 20
 
 
 async def test_a_capture_in_redis_is_sealed_and_the_queue_holds_ids_only(
