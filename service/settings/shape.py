@@ -154,7 +154,7 @@ class ProxyShape(Shape):
     forward_paths: list[Annotated[str, Field(pattern=r"^/[!-~]*$")]] = Field(
         default_factory=list,
         description="Forwarded besides /v1/, /health, /version, /tokenize and /detokenize; "
-        "a trailing slash forwards everything below.",
+        "a trailing slash forwards what is below, but for engines' administrative paths.",
     )
     drain: Duration = written("30s", "For answers under way when the proxy is told to stop.")
     access_log: Annotated[AccessLogShape, Section] = Field(
