@@ -1,6 +1,6 @@
 """Whether clients notice a fault downstream of them: design section 12, every fault in one run.
 
-`python -m tests.benchmarks.isolation [--rounds 10] [--seconds 6] [--hold 120] [--only WORDS]`. In each round
+`python -m tests.benchmarks.isolation [--rounds 10] [--seconds 4] [--hold 120] [--only WORDS]`. In each round
 every fault is visited with and without, in random order, under open-loop load, and so is no fault at all
 (A/A). Then each fault lasts for `--hold` seconds while the proxy's memory is watched. At the end everything
 stops in order and the ledger must add up.
@@ -151,11 +151,11 @@ def report(found: Mapping[str, Visits], figures: Sequence[Figure], asked: argpar
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=6.0, help="of load, each visit")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of load, each visit")
     parser.add_argument(
         "--hold", type=float, default=120.0, help="seconds each fault lasts; 0 for not at all"
     )
-    parser.add_argument("--rate", type=float, default=200.0, help="requests/s")
+    parser.add_argument("--rate", type=float, default=300.0, help="requests/s")
     parser.add_argument("--only", default="", help="faults whose name has these words")
     parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--output", type=Path, help="write the report there as well")
@@ -165,7 +165,7 @@ def main() -> None:
         sys.exit(f"no fault has {asked.only!r} in its name; there are {', '.join(FAULTS)}")
     faults[AGAIN] = nothing
     end_on_signals()
-    minutes = len(faults) * (asked.rounds * 2 * (asked.seconds + 3) + asked.hold) / 60 + 3
+    minutes = len(faults) * (asked.rounds * 2 * (asked.seconds + 2.5) + asked.hold) / 60 + 3
     say(f"{len(faults) - 1} faults, about {minutes:.0f} minutes")
     described = machine()
     with tempfile.TemporaryDirectory() as folder, standing(Path(folder)) as system:

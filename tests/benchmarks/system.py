@@ -223,7 +223,7 @@ def configuration(
 
 
 @contextmanager
-def standing(folder: Path, *, sample: str = "15%") -> Iterator[System]:
+def standing(folder: Path, *, sample: str = "10%") -> Iterator[System]:
     """Everything, for as long as the block; TimeoutError when a part does not start."""
     ports = {
         name: free_port() for name in ("proxy", "admin", "valkey", "relay", "serving", "candidate", "control")
