@@ -7,6 +7,7 @@ from bisect import bisect_right
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from service.proxy.scan import MOST_CONTAINERS
 from service.proxy.surface import Surface
@@ -62,6 +63,11 @@ _MOST_ANCHORED = 1024 * 1024
 def is_eligible(method: bytes, path: bytes) -> bool:
     """Whether the request generates, so that its exchange can be compared."""
     return method == b"POST" and path in ELIGIBLE
+
+
+def generates(method: bytes, path: bytes) -> bool:
+    """The same for a backend, which takes a path with escapes or a slash behind it for the plain one."""
+    return is_eligible(method, unquote_to_bytes(path).rstrip(b"/"))
 
 
 def is_replayable(method: bytes, path: bytes) -> bool | None:

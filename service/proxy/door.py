@@ -17,6 +17,7 @@ from service.fleet import Ladder, Tier
 from service.proxy import admission
 from service.proxy.config import ProxyConfig
 from service.proxy.errors import Refusal
+from service.proxy.guards import guards
 from service.proxy.heads import ForwardPaths, Head
 from service.proxy.meters import Ledger
 from service.proxy.recorder import Subject
@@ -86,6 +87,8 @@ class Entry:
     answer: OwnAnswer | Refusal | None
     """What no backend is asked for."""
     is_eligible: bool
+    generates: bool
+    """Also if it is not eligible by a whim of its spelling."""
     is_form: bool
     is_replayable: bool | None
     """None = it hangs on the body."""
@@ -101,6 +104,7 @@ class Door:
     def __init__(self, config: ProxyConfig, *, instance: str, ledger: Ledger) -> None:
         self._config = config
         self._ladders = config.ladders
+        self._guards = guards(config.ladders)
         self._forwarded = ForwardPaths(config.forward_paths)
         self._instance = instance
         self._ledger = ledger
@@ -138,6 +142,10 @@ class Door:
                 return self._stopped(why, chosen)
             ladder = chosen
         model = ladder.model
+        if self._guards and (guard := self._guards.get(model)) is not None:
+            refusal = guard.refuse(inbound.body, plain, surface, generates=entry.generates)
+            if refusal is not None:
+                return self._stopped(Skipped.REFUSED, refusal, model)
         self._sequence = self._ledger.numbers.take()
         kept: Subject | Skipped = Skipped.NOT_GENERATION
         stratum = ""
@@ -170,6 +178,7 @@ class Door:
             door=self,
             answer=answer,
             is_eligible=admission.is_eligible(head.method, path),
+            generates=admission.generates(head.method, path),
             is_form=head.content_type[:10].lower() == b"multipart/",
             is_replayable=admission.is_replayable(head.method, path),
             tenant=admission.tenant_of(self._config.mirroring.salt, head.credential),
@@ -238,10 +247,10 @@ class Door:
             return b"%b-%d" % (self._instance.encode(), self._sequence)
         return head.credential + b"\0" + anchor
 
-    def _stopped(self, reason: Skipped, answer: OwnAnswer | Refusal) -> OwnAnswer | Refusal:
+    def _stopped(self, reason: Skipped, answer: OwnAnswer | Refusal, model: str = "") -> OwnAnswer | Refusal:
         """Requests that reach no model count under the empty name: clients must not make up counters."""
         self._ledger.numbers.take()
-        self._ledger.arrived("", "", reason)
+        self._ledger.arrived(model, "", reason)
         return answer
 
     def _decoded(self, inbound: Inbound) -> bytes | None:
