@@ -62,6 +62,7 @@ REQUESTS_STRICTER = (
     Stricter(
         "is not supported|is not spoken here", "methods, versions and upgrades that are not ours to forward"
     ),
+    Stricter("Connection Preface|Pause on PRI", "h11 takes `PRI` for a method like another"),
     Stricter("Invalid HTTP version", "h11 takes HTTP/1.2 and above for HTTP/1.1"),
     Stricter("[Uu]nexpected .*char in url|Invalid char(acters)? in url", "h11 takes any printable target"),
     Stricter("invalid request target", "a target that is neither a path nor http://HOST/ nor OPTIONS *"),
@@ -74,7 +75,11 @@ REQUESTS_STRICTER = (
     ),
     Stricter("The only expectation supported", "417 is what RFC 9110, 10.1.1 has for it"),
 )
+_ZEROS = Laxer(
+    "bad Content-Length", rb":[ \t]*0+[0-9]{20}", "h11 takes 20 digits of a length, leading zeros and all"
+)
 REQUESTS_LAXER = (
+    _ZEROS,
     Laxer(
         "illegal request line", rb"[A-Z/?*a-z0-9 ]  ", "several spaces in the request line: one is written"
     ),
@@ -98,11 +103,13 @@ ANSWERS_STRICTER = (
     Stricter(
         "with a body", "an interim answer with a length or a transfer coding (RFC 9110, 8.6; 9112, 6.1)"
     ),
+    Stricter("Content-Length overflow", "h11 counts without a limit, and waits for none of it after HEAD"),
     Stricter(
         "Data after `Connection: close`", "an interim answer of HTTP/1.0 ends the connection for llhttp"
     ),
 )
 ANSWERS_LAXER = (
+    _ZEROS,
     Laxer(
         "no response line received|illegal status line",
         rb"(?:\A|\n)[\r\n]+HTTP/",

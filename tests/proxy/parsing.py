@@ -98,6 +98,8 @@ def h11_requests(received: bytes) -> Independent:
             elif isinstance(each, h11.EndOfMessage):
                 found.append((method, target, body))
                 connection.send(h11.Response(status_code=200, headers=[("Content-Length", "0")]))
+                if connection.our_state is h11.SWITCHED_PROTOCOL:  # CONNECT
+                    return Independent(found, "closed", connection.trailing_data[0])
                 connection.send(h11.EndOfMessage())
                 if connection.our_state is not h11.DONE or connection.their_state is not h11.DONE:
                     return Independent(found, "closed", connection.trailing_data[0])

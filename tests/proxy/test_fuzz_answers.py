@@ -66,6 +66,8 @@ def check_for_client(received: bytes, *, for_head: bool = False) -> None:
     if ours.end not in WHOLE:
         return
     theirs = h11_answer(ours.for_client, for_head=for_head)
+    if any(each.explains(theirs.why, ours.for_client) for each in ANSWERS_LAXER):
+        return  # the bytes pass as they came
     assert (theirs.end, theirs.status, theirs.body) == ("complete", ours.status, ours.body), (received, ours)
     assert not any(b"\0" in value or b"\n" in value for _, value in theirs.headers)
 
@@ -79,7 +81,7 @@ def check(received: bytes, cuts: list[int], *, for_head: bool = False) -> None:
         check_warm(received, received, cuts)
 
 
-@search(1000)
+@search(600)
 @given(CHANCES)
 def test_a_well_formed_answer_is_read_as_it_is_meant(chance: Random) -> None:
     made = make_answer(chance)
@@ -89,7 +91,7 @@ def test_a_well_formed_answer_is_read_as_it_is_meant(chance: Random) -> None:
     check(made.wire, cuts_of(chance, len(made.wire)), for_head=chance.random() < 0.2)
 
 
-@search(4000)
+@search(2500)
 @given(CHANCES)
 def test_a_distorted_answer_has_one_meaning_or_is_unreadable(chance: Random) -> None:
     received = distort(chance, make_answer(chance).wire)
@@ -97,7 +99,7 @@ def test_a_distorted_answer_has_one_meaning_or_is_unreadable(chance: Random) -> 
     check(received, cuts_of(chance, len(received)), for_head=chance.random() < 0.1)
 
 
-@search(3000)
+@search(2000)
 @given(CHANCES)
 def test_a_backend_that_is_known_is_read_as_a_new_one(chance: Random) -> None:
     before = make_answer(chance, delimited=True).wire
@@ -127,7 +129,8 @@ def test_the_corpus_is_read_as_its_names_say(path: Path) -> None:
 def test_every_listed_difference_is_shown_by_the_corpus() -> None:
     shown: set[object] = set()
     for path in CORPUS:
-        shown |= check_against_h11(path.read_bytes())
+        for for_head in (False, True):
+            shown |= check_against_h11(path.read_bytes(), for_head=for_head)
     assert {*ANSWERS_STRICTER, *ANSWERS_LAXER} - shown == set()
 
 

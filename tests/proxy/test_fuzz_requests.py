@@ -115,7 +115,7 @@ def check(received: bytes, cuts: list[int]) -> None:
     check_forwarded(received)
 
 
-@search(1000)
+@search(600)
 @given(CHANCES)
 def test_a_well_formed_request_is_read_as_it_is_meant(chance: Random) -> None:
     made = make_request(chance)
@@ -124,7 +124,7 @@ def test_a_well_formed_request_is_read_as_it_is_meant(chance: Random) -> None:
     check(made.wire, cuts_of(chance, len(made.wire)))
 
 
-@search(4000)
+@search(2500)
 @given(CHANCES)
 def test_a_distorted_request_has_one_meaning_or_is_refused(chance: Random) -> None:
     received = hostile(chance)
@@ -133,7 +133,7 @@ def test_a_distorted_request_has_one_meaning_or_is_refused(chance: Random) -> No
     check(received, cuts_of(chance, len(received)))
 
 
-@search(3000)
+@search(2000)
 @given(CHANCES)
 def test_a_connection_that_knows_its_client_reads_as_a_new_one(chance: Random) -> None:
     """Heads met before may be taken without parsing them: a request that only looks alike must not be."""

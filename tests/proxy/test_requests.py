@@ -1,202 +1,88 @@
-"""The request reader against h11, an independent parser: both accept the same, and differences are listed.
-
-Stricter than h11 is safe. Laxer must be harmless: what we forward is written anew, so that only the meaning
-of what we accepted matters.
-"""
+"""What the reader tells of itself while a request comes in; `test_fuzz_requests` has what it reads."""
 
 from __future__ import annotations
 
-import itertools
-
-import h11
-from hypothesis import HealthCheck, event, example, given, settings
-from hypothesis import strategies as st
+import pytest
 
 from service.proxy.errors import Refusal
 from service.proxy.requests import Inbound, RequestReader
 
-STRICTER = (
-    # What h11 takes and we do not; each is a way in which two parsers have been made to disagree.
-    "Expected CRLF after version",  # bare LF
-    "Missing expected CR",
-    "Missing expected LF",
-    "Invalid header field char",
-    "Unexpected whitespace after header value",  # obs-fold
-    "Invalid header value char",  # obs-fold of an empty value, control characters
-    "Duplicate Content-Length",  # even when they agree
-    "Invalid character in Content-Length",  # `3, 3`
-    "can't be present with",  # Content-Length and Transfer-Encoding
-    "Transfer-Encoding under HTTP/1.0",
-    "Invalid `Transfer-Encoding`",
-    "Content-Length overflow",
-    "Invalid character in chunk",  # white space around the size
-    "Chunk size overflow",
-    "more than one Host header",
-    "invalid Host header",
-    "invalid request target",
-    "Invalid method",  # an unknown token
-    "Expected space after method",
-    "Invalid char",
-    "in url",
-    "Expected HTTP/",
-    "Invalid HTTP version",
-    "is not supported",  # methods, Upgrade
-    "is not spoken here",  # HTTP/2.0, HTTP/0.9
-    "The only expectation",
-    "Pause on PRI",
-    "The only transfer coding",
-)
+HEAD = b"POST /v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"
 
 
-def ours(received: bytes, cuts: list[int]) -> list[Inbound | Refusal]:
-    reader = RequestReader(max_head=100_000, max_body=100_000, conversation_header=b"x-conversation-id")
-    edges = sorted({0, len(received), *(cut % (len(received) + 1) for cut in cuts)})
-    for start, end in itertools.pairwise(edges):
-        reader.feed(received[start:end])
-    return list(reader.ready)
+def reader(*, max_head: int = 1000, max_body: int = 1000) -> RequestReader:
+    return RequestReader(max_head=max_head, max_body=max_body, conversation_header=b"x-conversation-id")
 
 
-def theirs(received: bytes) -> tuple[bytes, bytes, bytes] | str | None:
-    """Method, target and body of the first request; what is wrong with it; None when it is not whole."""
-    connection = h11.Connection(h11.SERVER)
-    body = b""
-    request: h11.Request | None = None
-    try:
-        connection.receive_data(received)
-        while True:
-            each = connection.next_event()
-            if isinstance(each, h11.Request):
-                request = each
-            elif isinstance(each, h11.Data):
-                body += bytes(each.data)
-            elif isinstance(each, h11.EndOfMessage):
-                assert request is not None
-                return request.method, request.target, body
-            else:
-                return None
-    except h11.RemoteProtocolError as error:
-        return str(error)
+@pytest.mark.parametrize("known", [False, True], ids=["new", "known"])
+def test_it_tells_how_far_a_request_has_come(known: bool) -> None:
+    """Of a head met before no less than of a new one."""
+    reading = reader()
+    if known:
+        for _ in range(3):
+            reading.feed(HEAD + b"12345")
+        reading.ready.clear()
+    assert (reading.is_in_request, reading.is_in_head, reading.bytes_read) == (False, False, 0)
+    reading.feed(HEAD[:20])
+    assert (reading.is_in_request, reading.is_in_head, reading.bytes_read) == (True, True, 0)
+    reading.feed(HEAD[20:] + b"12")
+    assert (reading.is_in_request, reading.is_in_head, reading.bytes_read) == (True, False, 2)
+    reading.feed(b"345")
+    assert (reading.is_in_request, reading.is_in_head, reading.bytes_read) == (False, False, 5)
+    reading.feed(HEAD + b"6")
+    assert (reading.is_in_request, reading.is_in_head, reading.bytes_read) == (True, False, 6)
+    reading.feed(b"7")
+    reading.feed(b"890")
+    assert [each.body for each in reading.ready if isinstance(each, Inbound)] == [b"12345", b"67890"]
+    reading.close()
 
 
-NAMES = st.sampled_from(
-    [
-        b"Host",
-        b"host",
-        b"Content-Length",
-        b"Transfer-Encoding",
-        b"X-A",
-        b"Connection",
-        b"Expect",
-        b"x_b",
-        b"X:",
-    ]
-)
-VALUES = st.sampled_from(
-    b"a|3|0|chunked|Chunked|gzip, chunked|close|keep-alive|a b\tc|\xff|3, 3|+3|100-continue|identity|upgrade|"
-    b"a\x00b|chunked, chunked| 3 ||".split(b"|")
-)
-HEADERS = st.lists(st.tuples(NAMES, st.sampled_from([b": ", b":", b" : ", b":\t"]), VALUES), max_size=4)
-LINES = st.builds(
-    lambda method, target, version: b"%b %b %b" % (method, target, version),
-    st.sampled_from([b"GET", b"POST", b"HEAD", b"get", b"FOO", b"PRI", b"CONNECT", b"GET "]),
-    st.sampled_from([b"/", b"/v1/x?y", b"*", b"http://a/b", b"/a b", b"/\xff", b"", b"/a#b"]),
-    st.sampled_from(
-        [b"HTTP/1.1", b"HTTP/1.0", b"HTTP/1.2", b"HTTP/2.0", b"http/1.1", b"HTTP/0.9", b"RTSP/1.0"]
-    ),
-)
-BODIES = st.sampled_from(
-    [
-        b"",
-        b"abc",
-        b"0\r\n\r\n",
-        b"3\r\nabc\r\n0\r\n\r\n",
-        b"3;x=y\r\nabc\r\n0\r\nT: 1\r\n\r\n",
-        b"03\r\nabc\r\n0\r\n\r\n",
-        b"3\nabc\n0\n\n",
-        b"0x3\r\nabc\r\n0\r\n\r\n",
-        b"3 \r\nabc\r\n0\r\n\r\n",
-        b"ffffffffffffffffff\r\nabc",
-    ]
-)
-ENDS = st.sampled_from([b"\r\n"] * 6 + [b"\n", b"\r", b"\r\n ", b"\r\n\r\n"])
-MUTATIONS = st.lists(
-    st.tuples(st.integers(0, 400), st.sampled_from([b"", b"\r", b"\n", b" ", b":", b"\0", b"3"])), max_size=2
-)
+def test_it_tells_that_a_client_waits_for_100_until_its_body_comes() -> None:
+    reading = reader()
+    for _ in range(3):  # a head with an expectation is a new one each time
+        reading.feed(HEAD.replace(b"Host", b"Expect: 100-continue\r\nHost"))
+        assert reading.expects_continue
+        reading.expects_continue = False
+        reading.feed(b"12345")
+        assert not reading.expects_continue
+    assert len(reading.ready) == 3
+    reading.close()
 
 
-@st.composite
-def requests(draw: st.DrawFn) -> bytes:
-    """Mostly well-formed requests with something wrong in them."""
-    host = draw(st.sampled_from([[(b"Host", b": ", b"a")]] * 5 + [[]]))
-    parts = [draw(LINES)]
-    parts += [name + colon + value for name, colon, value in host + draw(HEADERS)]
-    made = b"".join(part + draw(ENDS) for part in parts) + b"\r\n" + draw(BODIES)
-    for at, inserted in draw(MUTATIONS):
-        cut = at % (len(made) + 1)
-        made = made[:cut] + inserted + made[cut + (not inserted) :]
-    return made
+def test_nothing_is_read_behind_a_refusal_or_a_last_request() -> None:
+    for last in (b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"):
+        reading = reader()
+        reading.feed(HEAD + b"12345" + last + HEAD)
+        reading.feed(HEAD)
+        assert reading.is_closed
+        assert len(reading.ready) == 2
+        assert not reading.is_in_request
+        reading.close()
 
 
-CUTS = st.lists(st.integers(0, 500), max_size=5)
+@pytest.mark.parametrize("known", [False, True], ids=["new", "known"])
+def test_a_body_above_the_limit_is_refused_before_it_comes(known: bool) -> None:
+    reading = reader()
+    if known:
+        for _ in range(3):
+            reading.feed(HEAD + b"12345")
+        reading.ready.clear()
+    reading.feed(HEAD.replace(b"5", b"1001"))
+    [refusal] = reading.ready
+    assert isinstance(refusal, Refusal)
+    assert refusal.status == 413
+    assert reading.bytes_read == 0
+    reading.close()
 
 
-@settings(max_examples=1500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(requests(), CUTS)
-@example(
-    b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", []
-)
-@example(b"GET / RTSP/1.0\r\nHost: a\r\n\r\n", [])
-@example(b"GET  / HTTP/1.1\r\nHost: a\r\n\r\n", [])
-def test_what_we_accept_h11_accepts_alike_or_the_difference_is_listed(
-    received: bytes, cuts: list[int]
-) -> None:
-    read = ours(received, cuts)
-    first = read[0] if read else None
-    other = theirs(received)
-    if isinstance(first, Inbound):
-        event("accepted")
-        if isinstance(other, tuple):
-            method, target, body = other
-            assert (first.head.method, first.body) == (method, body)
-            assert target.endswith(first.head.target) or first.head.target == b"/"
-        else:
-            assert is_harmless(received, first, other), (received, other)
-    elif isinstance(first, Refusal):
-        event("refused")
-        if isinstance(other, tuple):
-            assert any(known in first.message for known in STRICTER), (received, first.message)
-    elif isinstance(other, tuple):
-        # llhttp waits for the rest of an HTTP/2 preface, and the time limit on heads ends that.
-        assert received.lstrip(b"\r\n").startswith(b"PRI"), received
-
-
-def is_harmless(received: bytes, accepted: Inbound, theirs: str | None) -> bool:
-    """The ways in which llhttp is laxer than h11; none is passed on."""
-    line = received.lstrip(b"\r\n").split(b"\r\n", 1)[0]
-    return bool(
-        b"  " in line  # several spaces between the parts of the request line
-        or line.endswith((b"RTSP/1.0", b"ICE/1.0"))  # read and forwarded as HTTP/1.0
-        or received[:1] in (b"\r", b"\n")  # empty lines first, in any number
-    )
-
-
-@settings(max_examples=400, deadline=None)
-@given(st.lists(requests(), min_size=1, max_size=3), CUTS)
-def test_cuts_change_nothing(several: list[bytes], cuts: list[int]) -> None:
-    """However the network cuts the bytes, the same requests come out, in order, and a refusal is the last."""
-    received = b"".join(several)
-    whole, cut = ours(received, []), ours(received, cuts)
-    assert [outline(each) for each in whole] == [outline(each) for each in cut]
-    assert not any(isinstance(each, Refusal) for each in whole[:-1])
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.binary(max_size=300), CUTS)
-def test_noise_never_raises(received: bytes, cuts: list[int]) -> None:
-    assert all(isinstance(each, Inbound | Refusal) for each in ours(received, cuts))
-
-
-def outline(read: Inbound | Refusal) -> tuple[object, ...]:
-    if isinstance(read, Refusal):
-        return (read.status, read.code)
-    return (read.head.method, read.head.target, read.head.headers, read.body, read.keep_alive)
+def test_refusing_from_outside_lets_go_of_what_was_read() -> None:
+    reading = reader()
+    reading.feed(HEAD + b"12345" + HEAD + b"123")
+    reading.refuse(Refusal(status=408, code="x", message="late"))  # type: ignore[arg-type]
+    assert reading.is_closed
+    assert not reading.is_in_request
+    assert reading.bytes_read == 5, "of the request that is ready"
+    [whole, refusal] = reading.ready
+    assert isinstance(whole, Inbound)
+    assert isinstance(refusal, Refusal)
+    reading.close()
