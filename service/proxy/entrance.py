@@ -68,13 +68,14 @@ class Handshake(asyncio.Protocol):
     """A client that has yet to show that it speaks TLS. What it says too early is kept for its connection."""
 
     _transport: asyncio.Transport
+    _shaking: asyncio.Task[None]
 
     def __init__(self, entrance: Entrance, context: ssl.SSLContext) -> None:
         self._entrance = entrance
         self._context = context
         self._early: list[bytes] = []
         self._has_ended = False
-        self._is_lost = False
+        self._lost_by: Exception | None = None
         self._client: ClientConnection | None = None
         self.outcome: str | None = None
         """Why we ended it, when it was us."""
@@ -84,7 +85,11 @@ class Handshake(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._entrance.begun(self)
-        self._entrance.plane.spawn(self._shake())
+        self._shaking = self._entrance.plane.spawn(self._shake())
+        # What is read before TLS has taken over is TLS's to read: in this order it takes over, is told that
+        # there is a connection, and is handed that, before anything else can be read.
+        loop = asyncio.get_running_loop()
+        loop.call_soon(loop.call_soon, self._pass_on)
 
     def data_received(self, received: bytes) -> None:
         self._early.append(received)
@@ -94,39 +99,46 @@ class Handshake(asyncio.Protocol):
         return False
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._is_lost = True
         if self._client is not None:
             self._client.connection_lost(error)
+        else:
+            self._lost_by = error
+            self._shaking.cancel()  # it would wait for one that is gone
 
     # ----------------------------------------------------------------------------------------------
 
     def abort(self) -> None:
         self._transport.abort()
 
+    def _pass_on(self) -> None:
+        received, self._early = b"".join(self._early), []
+        if received and not self._transport.is_closing():
+            taking = cast(asyncio.BufferedProtocol, self._transport.get_protocol())
+            buffer = taking.get_buffer(len(received))
+            buffer[: len(received)] = received  # type: ignore[index]
+            taking.buffer_updated(len(received))
+
     async def _shake(self) -> None:
         loop = asyncio.get_running_loop()
-        limit = self._entrance.plane.config.clients.head
-        until = loop.time() + limit
         encrypted: asyncio.Transport | None = None
-        outcome = "done"
         try:
             encrypted = await loop.start_tls(
                 self._transport,
                 self,
                 self._context,
                 server_side=True,
-                ssl_handshake_timeout=limit,
+                ssl_handshake_timeout=self._entrance.plane.config.clients.head,
                 ssl_shutdown_timeout=LINGER_SECONDS,
             )
-        except ssl.SSLError as error:
-            outcome = _outcome_of(error)
-        except OSError:
-            outcome = "timeout" if loop.time() >= until else "left"
-        if encrypted is None or self._is_lost:
+        except OSError as error:
+            self._lost_by = error
+        except asyncio.CancelledError:
+            pass  # by `connection_lost`
+        if encrypted is None or encrypted.is_closing():
             self._transport.abort()
-            self._entrance.over(self, self.outcome or ("left" if outcome == "done" else outcome))
+            self._entrance.over(self, self.outcome or _outcome_of(self._lost_by))
             return
-        self._entrance.over(self, outcome)
+        self._entrance.over(self, "done")
         self._hand_over(encrypted)
 
     def _hand_over(self, encrypted: asyncio.Transport) -> None:
@@ -179,7 +191,11 @@ class EncryptedTransport:
             asyncio.get_running_loop().call_later(FLUSH_LOOK_SECONDS, self._end_when_sent)
 
 
-def _outcome_of(error: ssl.SSLError) -> str:
+def _outcome_of(error: Exception | None) -> str:
+    if isinstance(error, ConnectionAbortedError):  # what the loop calls a handshake that took too long
+        return "timeout"
+    if not isinstance(error, ssl.SSLError):
+        return "left"
     if error.reason == "HTTP_REQUEST":
         return "plain_http"
     return "client_certificate" if error.reason in _NO_CERTIFICATE else "failed"

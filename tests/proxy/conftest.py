@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvloop
@@ -29,9 +30,9 @@ async def start_backend() -> AsyncIterator[StartBackend]:
     async with contextlib.AsyncExitStack() as stack:
         started: list[ScriptedBackend] = []
 
-        async def start(script: Script = answer_ok, port: int = 0) -> ScriptedBackend:
+        async def start(script: Script = answer_ok, port: int = 0, **where: Any) -> ScriptedBackend:
             backend = ScriptedBackend(script)
-            await backend.start(port)
+            await backend.start(port, **where)
             stack.push_async_callback(backend.stop)
             started.append(backend)
             return backend

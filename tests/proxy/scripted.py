@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import ssl
 import struct
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -46,6 +49,12 @@ class Peer:
     def close(self) -> None:
         self.writer.close()
 
+    def cut(self) -> None:
+        """FIN without the end that TLS has of its own."""
+        opened = socket.socket(fileno=os.dup(self.writer.get_extra_info("socket").fileno()))
+        with opened:
+            opened.shutdown(socket.SHUT_WR)
+
     def reset(self) -> None:
         """RST instead of FIN."""
         opened = self.writer.get_extra_info("socket")
@@ -81,10 +90,25 @@ class ScriptedBackend:
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
         self.port = 0
+        self.url = ""
 
-    async def start(self, port: int = 0) -> None:
-        self._server = await asyncio.start_server(self._accept, "127.0.0.1", port)
+    async def start(
+        self,
+        port: int = 0,
+        *,
+        host: str = "127.0.0.1",
+        path: Path | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """On a port, or on the unix socket `path`."""
+        if path is not None:
+            self._server = await asyncio.start_unix_server(self._accept, path)
+            self.url = f"unix:{path}"
+            return
+        self._server = await asyncio.start_server(self._accept, host, port, ssl=tls)
         self.port = self._server.sockets[0].getsockname()[1]
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"{'http' if tls is None else 'https'}://{shown}:{self.port}"
 
     async def stop(self) -> None:
         self._server.close()
@@ -94,10 +118,6 @@ class ScriptedBackend:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
 
     @property
     def last(self) -> Received:
