@@ -66,10 +66,16 @@ def settings_of(pair: Pair, client_ca: Path | None = None) -> ListenerTls:
 async def start_tls(start_proxy: StartProxy, caplog: pytest.LogCaptureFixture) -> AsyncIterator[StartTls]:
     async with contextlib.AsyncExitStack() as stack:
 
-        async def start(settings: ListenerTls, *ladders: Ladder, **changes: object) -> Standing:
+        async def start(
+            settings: ListenerTls, *ladders: Ladder, send_buffer: int | None = None, **changes: object
+        ) -> Standing:
             proxy = await start_proxy(*ladders, **changes)
             entrance = Entrance(proxy.plane, settings)
-            server = await asyncio.get_running_loop().create_server(entrance, "127.0.0.1", 0)
+            listener = socket.socket()
+            if send_buffer is not None:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
+            listener.bind(("127.0.0.1", 0))
+            server = await asyncio.get_running_loop().create_server(entrance, sock=listener)
 
             async def stop() -> None:
                 server.close()
@@ -285,13 +291,13 @@ async def test_a_slow_client_gets_all_of_an_answer_that_closes_the_connection(
     authority: Authority, start_backend: StartBackend, start_tls: StartTls
 ) -> None:
     """The loop gives TLS two seconds to say goodbye, which is not the time to send what is left."""
-    body = b"y" * 2_000_000
+    body = b"y" * 400_000
 
     async def script(received: Received, peer: Peer) -> None:
         await peer.send(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body), body)
 
     backend = await start_backend(script)
-    standing = await start_tls(settings_of(authority.issue("proxy")), ladder(backend.url))
+    standing = await start_tls(settings_of(authority.issue("proxy")), ladder(backend.url), send_buffer=8192)
 
     def read_slowly() -> int:
         opened = socket.socket()
