@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import redis
@@ -10,6 +11,9 @@ from service.launch.check import Level, Line
 from service.launch.part import PATIENCE
 from service.settings import Settings
 from service.store.database import StoreUnusable, open_database
+
+OLDEST_REDIS = 7
+"""Whose scripts can be declared as writing, so that one is refused whole where writing fails."""
 
 
 class RedisUnusable(Exception):
@@ -70,6 +74,12 @@ def _redis_line(subject: str, url: str, *, broker: bool) -> Line:
         )
     policy = str(facts.get("maxmemory_policy", "unknown"))
     told = f"{where}, {_version(facts)}, eviction policy {policy}"
+    if subject == "redis" and is_too_old(facts):
+        return Line(
+            level=Level.FAIL,
+            subject=subject,
+            text=f"{told}: captures are taken in by a script that needs Redis {OLDEST_REDIS} or any Valkey",
+        )
     if broker and policy != "noeviction":
         return Line(
             level=Level.FAIL,
@@ -90,7 +100,13 @@ def _redis_line(subject: str, url: str, *, broker: bool) -> Line:
     return Line(level=Level.OK, subject=subject, text=told)
 
 
-def _version(facts: dict[str, object]) -> str:
+def is_too_old(facts: Mapping[str, object]) -> bool:
+    """Whether INFO tells of a Redis before 7; Valkey tells the Redis that it can stand in for."""
+    major = str(facts.get("redis_version", OLDEST_REDIS)).partition(".")[0]
+    return major.isdecimal() and int(major) < OLDEST_REDIS
+
+
+def _version(facts: Mapping[str, object]) -> str:
     if "valkey_version" in facts:
         return f"Valkey {facts['valkey_version']}"
     return f"Redis {facts.get('redis_version', '(version not told)')}"

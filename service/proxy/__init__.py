@@ -7,7 +7,7 @@ One request, in order: `downstream` (a client's connection) reads it with `reque
 its model (`scan`), answers or refuses it (`errors`), or admits it and says whether it is kept (`admission`);
 `relay` asks `routing` and `pool` for a tier and a backend, sends it over `upstream`, writes the answer
 (`answers`) to the client and a bounded copy to `recorder`; what is left (`passage`) goes through `plane`,
-which holds all that the connections of a process share, to `meters` and `shipper`. `health` probes backends.
+which holds all that the connections of a process share, to `meters`, which `numbers` requests, and to `shipper`. `health` probes backends.
 `run` is the parent, `child` one of its processes; `listening`, `admin` and `exposition` are the parent's
 sockets and pages.
 

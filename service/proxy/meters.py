@@ -71,14 +71,14 @@ class Ledger:
     def sampled(self, model: str) -> None:
         self._add(Count.SAMPLED, model, "")
 
-    def shipped(self, model: str) -> None:
-        self._add(Count.SHIPPED, model, "")
+    def shipped(self, model: str, amount: int = 1) -> None:
+        self._add(Count.SHIPPED, model, "", amount)
 
-    def dropped(self, model: str, reason: Dropped) -> None:
-        self._add(Count.DROPPED, model, reason)
+    def dropped(self, model: str, reason: Dropped, amount: int = 1) -> None:
+        self._add(Count.DROPPED, model, reason, amount)
 
-    def _add(self, count: Count, model: str, detail: str) -> None:
-        self._counters[self._name(count, model, detail)] += 1
+    def _add(self, count: Count, model: str, detail: str, amount: int = 1) -> None:
+        self._counters[self._name(count, model, detail)] += amount
 
     def _name(self, count: Count, model: str, detail: str) -> str:
         key = (count, model, detail)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Protocol
 
 from service.proxy.config import Mirroring
@@ -112,7 +113,11 @@ class Shipper:
         self._drop([self._queue.popleft() for _ in range(len(self._queue))], Dropped.STORE_DOWN)
 
     def _next_batch(self) -> list[Waiting]:
-        batch, size = _cut(self._queue, most=SHIP_CAPTURES, most_bytes=SHIP_BYTES)
+        first = list(islice(self._queue, SHIP_CAPTURES))
+        count, size = _fitting(first, SHIP_BYTES)
+        batch = first[:count]
+        for _ in range(count):
+            self._queue.popleft()
         self._queued_bytes -= size
         if not self._stopping:
             if not self._queue:
@@ -144,9 +149,9 @@ class Shipper:
             if trouble is not None:
                 self._drop(batch, trouble)
         if trouble is None:
-            for capture, size in batch:
-                self._ledger.shipped(capture.model)
-                self._budget.give_back(size)
+            for model, count in Counter([capture.model for capture, _ in batch]).items():
+                self._ledger.shipped(model, count)
+            self._budget.give_back(sum([size for _, size in batch]))
 
     def _tell(self, trouble: Dropped, error: Exception) -> None:
         if self._told is not trouble:
@@ -154,16 +159,19 @@ class Shipper:
         self._told = trouble
 
     def _drop(self, batch: Sequence[Waiting], reason: Dropped) -> None:
-        for capture, size in batch:
-            self._ledger.dropped(capture.model, reason)
-            self._budget.give_back(size)
+        for model, count in Counter([capture.model for capture, _ in batch]).items():
+            self._ledger.dropped(model, reason, count)
+        self._budget.give_back(sum([size for _, size in batch]))
 
     async def _seal(self, batch: list[Waiting]) -> list[Shipment]:
         """Sealed a slice at a time, with a turn for streams in between."""
-        left, sealed = deque(batch), []
-        while left:
-            cut, size = _cut(left, most=SLICE_CAPTURES, most_bytes=SEAL_IN_THREAD_BYTES)
-            captures = [capture for capture, _ in cut]
+        sealed: list[Shipment] = []
+        start = 0
+        while start < len(batch):
+            cut = batch[start : start + SLICE_CAPTURES]
+            count, size = _fitting(cut, SEAL_IN_THREAD_BYTES)
+            captures = [capture for capture, _ in cut[:count]]
+            start += count
             if size > SEAL_IN_THREAD_BYTES:
                 blobs = await asyncio.to_thread(seal_all, captures, self._keyring)
             else:
@@ -171,16 +179,20 @@ class Shipper:
             sealed += [
                 Shipment(id=capture.id, blob=blob) for capture, blob in zip(captures, blobs, strict=True)
             ]
-            if left:
+            if start < len(batch):
                 await asyncio.sleep(0)
         return sealed
 
 
-def _cut(queue: deque[Waiting], *, most: int, most_bytes: int) -> tuple[list[Waiting], int]:
-    """Take the first off the queue and those after it that fit beside it; with their bytes."""
-    first = queue.popleft()
-    cut, size = [first], first[1]
-    while queue and len(cut) < most and size + queue[0][1] <= most_bytes:
-        size += queue[0][1]
-        cut.append(queue.popleft())
-    return cut, size
+def _fitting(waiting: Sequence[Waiting], most_bytes: int) -> tuple[int, int]:
+    """How many of the first fit in so many bytes, at least one; and their bytes."""
+    whole = sum([size for _, size in waiting])
+    if whole <= most_bytes:
+        return len(waiting), whole
+    count, fitting = 1, waiting[0][1]
+    for _, size in waiting[1:]:
+        if fitting + size > most_bytes:
+            break
+        count += 1
+        fitting += size
+    return count, fitting

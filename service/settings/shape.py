@@ -178,7 +178,7 @@ class StoreShape(Shape):
     """Where captures and evidence live; what is left out is embedded by `tiergate up`."""
 
     redis: RedisUrl | None = Field(
-        default=None, description="URL of Redis or Valkey for captures, the ledger and routes."
+        default=None, description="URL of Redis (7 or later) or Valkey for captures, the ledger and routes."
     )
     broker: RedisUrl | None = Field(
         default=None,

@@ -172,14 +172,15 @@ def _head(capture: Capture) -> bytes:
         capture.ending,
         capture.stratum,
     )
+    first, total = capture.first_byte_seconds, capture.total_seconds
     foreign = len(capture.request_type) + len(capture.request_encoding) + len(capture.response_type)
     return (
         f"{_of_kind(*kind) if foreign < _MOST_REMEMBERED else _of_kind.__wrapped__(*kind)}"
         f',"tenant":{_quoted(capture.tenant)}'
         f',"conversation":{"null" if capture.conversation is None else json.dumps(capture.conversation)}'
-        f',"started_at":{_number(capture.started_at)}'
-        f',"first_byte_seconds":{_number(capture.first_byte_seconds)}'
-        f',"total_seconds":{_number(capture.total_seconds)}'
+        f',"started_at":{capture.started_at!r}'
+        f',"first_byte_seconds":{"null" if first is None else repr(first)}'
+        f',"total_seconds":{"null" if total is None else repr(total)}'
         f',"request_bytes":{len(capture.request_body)}}}'
     ).encode()
 
@@ -218,10 +219,6 @@ def _of_kind(
 @lru_cache(maxsize=1024)
 def _quoted(text: str) -> str:
     return json.dumps(text)
-
-
-def _number(value: float | None) -> str:
-    return "null" if value is None else repr(value)
 
 
 def unseal(capture_id: str, blob: bytes, keyring: Keyring) -> Capture:

@@ -12,6 +12,7 @@ ALL = {
     "latency": "latency",
     "streams": "live_streams",
     "profile": "profile",
+    "shipping": "shipping",
     "worker_pairs": "worker_pairs",
     "isolation": "isolation",
     "soak": "soak",

@@ -9,7 +9,7 @@ import pytest
 
 from service.launch import Supervisor, free_port
 from service.launch.check import Level, Line
-from service.launch.check_stores import store_lines
+from service.launch.check_stores import is_too_old, store_lines
 from service.launch.valkey import embedded_valkey
 from service.settings import load
 from tests.conftest import ValkeyServer
@@ -128,3 +128,18 @@ def test_older_keys_are_counted(asked: Asked, tmp_path: Path) -> None:
     assert (
         "opens what 2 older ones sealed" in asked(TIERGATE_CAPTURE_KEY_FILE=str(key_file))["capture key"].text
     )
+
+
+@pytest.mark.parametrize(
+    ("facts", "too_old"),
+    [
+        ({"redis_version": "6.2.14"}, True),
+        ({"redis_version": "7.0.0"}, False),
+        ({"redis_version": "7.2.4", "valkey_version": "9.1.2"}, False),
+        ({"redis_version": "10.0"}, False),
+        ({}, False),
+        ({"redis_version": "of my own"}, False),
+    ],
+)
+def test_captures_need_a_redis_of_version_7(facts: dict[str, object], too_old: bool) -> None:
+    assert is_too_old(facts) is too_old
