@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +49,8 @@ class Visits:
     """MiB per minute of the proxy's resident memory while the fault lasted."""
     files: tuple[int, int] | None = None
     """Open files before and after."""
+    effects: Counter[str] = field(default_factory=Counter)
+    """What came of it downstream while it lasted."""
 
     @property
     def ratios(self) -> list[float]:
@@ -84,12 +86,13 @@ def visit_rounds(system: System, faults: Mapping[str, Fault], asked: argparse.Na
 
 def hold(system: System, name: str, fault: Fault, visits: Visits, asked: argparse.Namespace) -> None:
     """Let a fault last, and watch the proxy's memory and open files."""
-    before = system.open_files()
+    before, effects = system.open_files(), system.effects()
     with Watch(system.proxy.pid) as watch, fault(system):
         system.load(rate=asked.rate, seconds=asked.hold, seed=asked.seed)
     system.catch_up(60.0)
-    visits.slope = watch.slope(after=asked.hold / 6)
+    visits.slope = watch.slope(after=asked.hold / 4)
     visits.files = (before, system.open_files())
+    visits.effects = system.effects() - effects
     say(f"{name} for {asked.hold:g} s: {visits.slope:+.2f} MiB/min")
 
 
@@ -139,12 +142,13 @@ def report(found: Mapping[str, Visits], figures: Sequence[Figure], asked: argpar
         f"A/A: client p99 / itself, 95 % range {low:.3f} to {high:.3f} ({len(again)} ratios)"
         + (": VOID, the machine is too restless" if is_void(again) else ""),
         "",
-        "| fault | p99 with, ms | p99 without, ms |",
-        "|---|---|---|",
+        "| fault | p99 with, ms | p99 without, ms | while it lasted |",
+        "|---|---|---|---|",
     ]
     for name, visits in found.items():
         ill, well = (statistics.median(each) * 1e3 for each in (visits.with_fault, visits.without))
-        lines.append(f"| {name} | {ill:.2f} | {well:.2f} |")
+        came = ", ".join(f"{times} {what}" for what, times in sorted(visits.effects.items()))
+        lines.append(f"| {name} | {ill:.2f} | {well:.2f} | {came or '-'} |")
     return "\n".join([*lines, "", table(figures)])
 
 

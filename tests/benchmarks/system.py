@@ -12,12 +12,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
@@ -33,12 +35,14 @@ from service.store.account import LedgerAccount
 from service.store.captures import open_captures
 from service.store.database import open_database
 from service.store.ledger import account, copy_from_redis
+from service.store.worker_counts import WorkerCounts
 from tests.benchmarks.children import ROOT, Child
 from tests.benchmarks.exposed import TELL_SECONDS, series
 from tests.benchmarks.memory import open_files
 from tests.benchmarks.rig import BESIDE, UNDER_TEST, free_port, on_core, tree, wait_for
 
 TIERGATE = str(Path(sys.executable).with_name("tiergate"))
+WORKER = "replay@bench"
 EVENTS, PACE = 5, 0.004
 THINK = EVENTS * PACE
 """Seconds from request to last byte, streamed or not. A tenth of it is the 2 ms that p99 may rise by."""
@@ -112,6 +116,21 @@ class System:
         found = series(self.admin)
         pool = found["backend_idle_connections"] + found["clients"]
         return open_files(self.proxy.pid) - round(pool)
+
+    def effects(self) -> Counter[str]:
+        """What became of captures and of replays on the candidate so far, where anything did."""
+        found = Counter({f"dropped {reason}": times for reason, times in self.ledger().dropped.items()})
+        with self.redis() as client:
+            counts = WorkerCounts(client, worker=WORKER).read()
+        for name, times in counts.items():
+            for kept, what in (
+                ("tiergate_worker_replays_total", "outcome"),
+                ("tiergate_worker_batches_total", "ending"),
+            ):
+                labels = dict(re.findall(r'(\w+)="([^"]*)"', name))
+                if name.startswith(kept) and labels.get("tier", "w8a8") == "w8a8":
+                    found[f"{kept.split('_')[2]} {labels[what]}"] += times
+        return found
 
     def waiting(self) -> int:
         """Captures that nobody has settled."""
@@ -211,7 +230,7 @@ def configuration(
             }
         },
         # A small buffer is soon full when Redis is slow: only then does a slope of memory mean anything.
-        "mirror": {"sample": sample, "buffer": "2MiB", "capture": {"ttl": "1h"}},
+        "mirror": {"sample": sample, "buffer": "1MiB", "capture": {"ttl": "1h"}},
         "shadow": {"timeout": "1s", "retries": 1},
         "probe": {"per_capture": 0},
         "store": {
@@ -265,7 +284,7 @@ def standing(folder: Path, *, sample: str = "10%") -> Iterator[System]:
     relay = child("relay", *python, "tests.benchmarks.slow_relay", str(ports["relay"]), str(ports["valkey"]))
     engines = {name: engine(name) for name in ("serving", "candidate", "control")}
     guard = celery("guard", "worker", "-Q", "guard", "-n", "guard@bench", *quick)
-    worker = celery("worker", "worker", "-Q", "replay", "-n", "replay@bench", *quick)
+    worker = celery("worker", "worker", "-Q", "replay", "-n", WORKER, *quick)
     beat = celery("beat", "beat", "--loglevel", "INFO", "--pidfile=", "-s", str(folder / "beat"))
     proxy = child("proxy", TIERGATE, "proxy", core=UNDER_TEST)
     with ExitStack() as stack:
