@@ -104,7 +104,7 @@ class Lines:
             "ending": None if relay.ending is None else relay.ending.value,
             "error": refusal.code if refusal else None,
             "streamed": head is not None and head.header(b"content-type")[:17].lower() == _EVENT_STREAM,
-            "bytes_in": len(relay.inbound.body),
+            "bytes_in": relay.inbound.size,
             "bytes_out": len(error_body(refusal)) if refusal else relay.body_bytes,
             "queue_ms": round(relay.queued_seconds * 1000.0, 3) if relay.queued_seconds else None,
             "send_ms": _milliseconds(started, relay.sent),
@@ -131,7 +131,7 @@ class Lines:
             **self._request(inbound, request_id, wall),
             "status": answer.status.value,
             "error": error,
-            "bytes_in": None if inbound is None else len(inbound.body),
+            "bytes_in": None if inbound is None else inbound.size,
             "bytes_out": len(content),
             "drawn": drawn,
         }

@@ -32,6 +32,7 @@ def adopt(config: ProxyConfig, plane: DataPlane, entrance: Entrance, watches: Wa
     plane.routes.adopt(config.ladders)
     plane.begin_at_zero()
     plane.budget.limit = config.mirroring.buffer_bytes
+    plane.bodies.limit = config.clients.buffered
     plane.shipper.adopt(keyring, config.mirroring)
     plane.conversation_header = config.mirroring.conversation_header.lower().encode()
     plane.lines = Lines(

@@ -120,7 +120,7 @@ class Crowd:
         relay.phase = Phase.OVER
         plane.relays.discard(relay)
         self.over(relay)
-        plane.meters.request_bytes += len(relay.inbound.body)
+        plane.meters.request_bytes += relay.inbound.size
         if log.is_on and (drawn := log.draw(failed=has_failed(relay))) is not None:
             log.write(plane.lines.of_relay(relay, now=now, wall=time.time(), drawn=drawn))
         if relay.recording is not None:

@@ -50,6 +50,7 @@ class ClientConnection(asyncio.Protocol):
             max_head=plane.config.clients.max_head,
             max_body=plane.config.max_request,
             conversation_header=plane.conversation_header,
+            bodies=plane.bodies,
         )
         self._waiting = self._reader.ready
         self._relay: Relay | None = None
@@ -107,6 +108,7 @@ class ClientConnection(asyncio.Protocol):
 
     def refuse(self, refusal: Refusal, inbound: Inbound, *, request_id: bytes = b"") -> None:
         """Answer a whole request ourselves."""
+        self.let_go(inbound)
         keep_alive = inbound.keep_alive and not self._plane.is_draining
         head = inbound.head
         self._plane.refused(refusal)
@@ -121,6 +123,11 @@ class ClientConnection(asyncio.Protocol):
             )
         )
         self.relay_over(keep_alive=keep_alive, now=time.monotonic())
+
+    def let_go(self, inbound: Inbound) -> None:
+        """Nobody but a capture needs the request's body any more."""
+        if inbound.held:
+            self._reader.let_go(inbound)
 
     def relay_over(self, *, keep_alive: bool, now: float) -> None:
         """The answer is written; the next request may have its turn."""
@@ -232,6 +239,7 @@ class ClientConnection(asyncio.Protocol):
             self.refuse(admitted, inbound)
         elif isinstance(admitted, OwnAnswer):
             keep_alive = inbound.keep_alive and not plane.is_draining
+            self.let_go(inbound)
             self.send(
                 own_answer(
                     admitted.status,

@@ -35,6 +35,7 @@ HELP = {
     "requests_in_flight": "Requests under way.",
     "clients": "Open client connections.",
     "capture_buffer_bytes": "Bytes of captures being recorded or waiting to be shipped.",
+    "request_buffer_bytes": "Bytes of request bodies above 64 KiB that are read and not yet being answered.",
     "access_log_dropped": "Lines of the access log that were drawn and could not be written.",
     "backend_usable": "Processes that send requests to the backend.",
     "backend_outstanding": "Requests under way to the backend.",

@@ -51,11 +51,12 @@ class DataPlane:
     """Made once per process; `run` does what needs doing beside the connections."""
 
     def __init__(self, config: ProxyConfig, store: RouteStore, *, instance: str, place: int = 0) -> None:
-        """`place` says which of the `processes` it is: they share what is limited for all of them."""
+        """`place` tells processes apart, from 0: they share what is limited for all of them."""
         self.config = config
         self.instance = instance
         self.meters = Meters()
         self.budget = Budget(config.mirroring.buffer_bytes)
+        self.bodies = Budget(config.clients.buffered)
         self.routes = RouteBook(config.ladders, config.state_dir)
         share = Share(place, config.processes)
         self.servers = Servers(config.ladders, share)
@@ -144,7 +145,7 @@ class DataPlane:
         assert relay.ending is not None
         started, first_byte, head = relay.inbound.started, relay.first_byte, relay.head
         meters = self.meters
-        meters.request_bytes += len(relay.inbound.body)
+        meters.request_bytes += len(relay.inbound.body) + relay.inbound.forgotten
         meters.answer_bytes += relay.body_bytes
         request_added: float | None = None
         if relay.was_pooled:
@@ -224,8 +225,7 @@ class DataPlane:
             for client in tuple(self.clients):
                 client.drain()
             await asyncio.sleep(0.02)
-        if self.crowd is not None:
-            self.crowd.close()
+        self._crowd.close()
         for client in tuple(self.clients):
             client.abort()
         self.shipper.stop()
@@ -253,6 +253,7 @@ class DataPlane:
             self.crowd.gauge()
         gauges["clients", ()] = len(self.clients)
         gauges["capture_buffer_bytes", ()] = self.budget.used
+        gauges["request_buffer_bytes", ()] = self.bodies.used
         for name in ("backend_usable", "backend_outstanding", "backend_idle_connections"):
             for server in self.servers:
                 gauges[name, (("backend", server.url),)] = 0

@@ -9,7 +9,7 @@ HOLDING_BYTES = 1024
 
 
 class Budget:
-    """Bytes of captures that one process may hold, in the making and waiting to be shipped."""
+    """Bytes that one process may hold: of captures in the making and waiting to be shipped, of requests."""
 
     __slots__ = ("limit", "used")
 

@@ -302,6 +302,8 @@ class Relay:
             plane.server_answered(server)
         self._head_sent = True
         self.phase = Phase.BODY
+        if inbound.held:
+            self._let_go_of_body()
         self._keep_alive = (
             inbound.keep_alive and not plane.is_draining and not head.ends_with_connection(http10=http10)
         )
@@ -390,6 +392,13 @@ class Relay:
                 transport.resume_reading()
         else:
             transport.abort()
+
+    def _let_go_of_body(self) -> None:
+        """It will not be sent again, and may be as large as many answers."""
+        self._client.let_go(self.inbound)
+        if self.recording is None or not self.recording.is_whole:
+            self.admission.plain = None
+            self.inbound.forget()
 
     def _drop_connection(self) -> None:
         if self._connecting is not None:

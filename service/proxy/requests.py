@@ -15,7 +15,9 @@ import httptools
 
 from service.proxy.errors import Refusal, head_too_large, malformed, not_implemented, too_large
 from service.proxy.heads import Head, Headers, announced_length, judge
+from service.proxy.holding import SMALL_BODY, Holding
 from service.proxy.known import KnownHead, known
+from service.proxy.recorder import Budget
 
 
 @dataclass(slots=True, kw_only=True)
@@ -26,7 +28,19 @@ class Inbound:
     body: bytes
     keep_alive: bool
     started: float
-    """Monotonic time at which its last byte was here, and the answer before it over."""
+    """Monotonic time at which its last byte was here, the answer before it over, and its turn come."""
+    held: int = 0
+    """Bytes of the body that a budget gave and has not got back."""
+    forgotten: int = 0
+    """Bytes of a body that nobody needs any more and that is gone."""
+
+    @property
+    def size(self) -> int:
+        """Of the body."""
+        return len(self.body) + self.forgotten
+
+    def forget(self) -> None:
+        self.forgotten, self.body = len(self.body), b""
 
 
 class _Stop(Exception):
@@ -44,6 +58,7 @@ class RequestReader:
         "_head",
         "_head_bytes",
         "_headers",
+        "_holding",
         "_in_head",
         "_is_repeated",
         "_known",
@@ -54,6 +69,8 @@ class RequestReader:
         "_missing",
         "_parser",
         "_refusal",
+        "_room",
+        "_small",
         "_target",
         "expects_continue",
         "is_closed",
@@ -61,9 +78,15 @@ class RequestReader:
         "since",
     )
 
-    def __init__(self, *, max_head: int, max_body: int, conversation_header: bytes) -> None:
+    def __init__(
+        self, *, max_head: int, max_body: int, conversation_header: bytes, bodies: Budget | None = None
+    ) -> None:
+        """`bodies` is asked for what bodies hold that are not small."""
         self._max_head = max_head
         self._max_body = max_body
+        self._holding = Holding(bodies)
+        self._small = self._room = min(SMALL_BODY, max_body)
+        """`_room`: to which size the body may grow before anybody is asked."""
         self._conversation_header = conversation_header
         self._parser = httptools.HttpRequestParser(self)
         self.ready: deque[Inbound | Refusal] = deque()
@@ -98,6 +121,8 @@ class RequestReader:
         """Judge by other limits from now on."""
         self._max_head = max_head
         self._max_body = max_body
+        self._small = min(SMALL_BODY, max_body)
+        self._room = max(self._holding.under_way, self._small)
         if conversation_header != self._conversation_header:
             self._conversation_header = conversation_header
             self._last = self._known = None  # they were judged by the old one
@@ -126,9 +151,8 @@ class RequestReader:
             if framed is None:
                 break
             length, begin, _ = framed
-            if length > self._max_body:
-                self.refuse(too_large(self._max_body))
-                return
+            if length > self._small:
+                break
             self._head = self._known.meaning
             received = self._read_known(received, length, begin)
         if received:
@@ -182,7 +206,13 @@ class RequestReader:
     def close(self) -> None:
         """Let go of the parser, which holds on to us: garbage in a ring waits for the collector."""
         self.is_closed = True
+        self._holding.close()
         del self._parser
+
+    def let_go(self, inbound: Inbound) -> None:
+        """The budget may have back what this body holds: a backend has it, or none will."""
+        self._holding.give_back(inbound.held)
+        inbound.held = 0
 
     def refuse(self, refusal: Refusal) -> None:
         """Read no further; the refusal follows the requests that are ready."""
@@ -192,6 +222,7 @@ class RequestReader:
         self._head = None
         self._missing = 0
         self._body = b""
+        self._holding.drop()
         self.ready.append(refusal)
 
     # -- llhttp calls these ------------------------------------------------------------------------
@@ -268,16 +299,28 @@ class RequestReader:
         else:  # a list of parts would cost more than the parts when these are small
             self._body = bytearray(self._body)
             self._body += part
-        if len(self._body) > self._max_body:
+        if len(self._body) > self._room:
+            self._make_room(len(self._body))
+
+    def _make_room(self, size: int) -> None:
+        """For a body that is no longer small."""
+        if size > self._max_body:
             self._stop(too_large(self._max_body))
+        refusal = self._holding.grow(size)
+        if refusal is not None:
+            self._stop(refusal)
+        self._room = size
 
     def on_message_complete(self) -> None:
         assert self._head is not None
         keep_alive = self._parser.should_keep_alive()
         self.is_closed = not keep_alive
-        self.ready.append(
-            Inbound(head=self._head, body=bytes(self._body), keep_alive=keep_alive, started=time.monotonic())
+        inbound = Inbound(
+            head=self._head, body=bytes(self._body), keep_alive=keep_alive, started=time.monotonic()
         )
+        if self._room > self._small:
+            inbound.held, self._room = self._holding.hand_over(), self._small
+        self.ready.append(inbound)
         self._head = None
         self._body = b""
         self.expects_continue = False
