@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from service.fleet import Backend
-from service.proxy.health import probe, watch_forever
-from service.proxy.pool import Server
+from service.proxy.health import Watches, probe, watch_forever
+from service.proxy.pool import FAILURES_TO_EJECT, Server
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, eventually, free_port, ladder
@@ -61,3 +61,85 @@ async def test_a_loading_backend_is_ejected_and_comes_back(
     assert (await proxy.ask(post())).status == 200
     watch.cancel()
     await asyncio.gather(watch, return_exceptions=True)
+
+
+async def test_a_probe_brings_a_backend_back_although_its_trial_still_hangs(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    hangs = True
+
+    async def script(received: Received, peer: Peer) -> None:
+        if received.line.startswith(b"POST") and hangs:
+            await peer.gone(30)
+        else:
+            await peer.send(OK)
+
+    backend = await start_backend(script)
+    proxy = await start_proxy(ladder(backend.url))
+    [server] = proxy.plane.servers
+    for _ in range(FAILURES_TO_EJECT):
+        proxy.plane.server_failed(server)
+    server.until = 0.0  # as after its time
+    trial = await proxy.connect()
+    await trial.send(post())
+    await eventually(lambda: server.trial is not None)
+    assert (await proxy.ask(post())).status == 503, "one trial at a time"
+    hangs = False
+    watch = asyncio.get_running_loop().create_task(watch_forever(proxy.plane, server, 0.05))
+    await eventually(lambda: not server.is_ejected)
+    assert (await proxy.ask(post())).status == 200
+    assert server.outstanding == 1
+    trial.abort()
+    await eventually(lambda: server.outstanding == 0)
+    watch.cancel()
+    await asyncio.gather(watch, return_exceptions=True)
+
+
+async def test_what_began_before_the_ejection_does_not_end_the_trial(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    async def script(received: Received, peer: Peer) -> None:
+        await peer.gone(30)
+
+    backend = await start_backend(script)
+    proxy = await start_proxy(ladder(backend.url))
+    [server] = proxy.plane.servers
+    older = await proxy.connect()
+    await older.send(post())
+    await eventually(lambda: server.outstanding == 1)
+    proxy.plane.server_failed(server, surely=True)
+    server.until = 0.0
+    trial = await proxy.connect()
+    await trial.send(post())
+    await eventually(lambda: server.outstanding == 2)
+    older.abort()
+    await eventually(lambda: server.outstanding == 1)
+    assert (await proxy.ask(post())).status == 503
+    trial.abort()
+    await eventually(lambda: server.outstanding == 0)
+    third = await proxy.connect()
+    await third.send(post())
+    await eventually(lambda: server.outstanding == 1)
+    third.abort()
+
+
+async def test_watches_follow_the_servers_of_the_moment(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    kept, gone, new = [await start_backend() for _ in range(3)]
+    proxy = await start_proxy(ladder([kept.url, gone.url]))
+    watches = Watches(proxy.plane)
+    watches.adopt(0.02)
+    await eventually(lambda: bool(kept.requests and gone.requests))
+    proxy.plane.servers.adopt({"m": ladder([kept.url, new.url])})
+    watches.adopt(0.02)
+    asked = len(gone.requests)
+    await eventually(lambda: bool(new.requests))
+    before = len(kept.requests)
+    await eventually(lambda: len(kept.requests) > before + 2)
+    assert len(gone.requests) <= asked + 1, "a question may have been under way"
+    watches.adopt(None)
+    await asyncio.sleep(0.05)
+    before = len(kept.requests)
+    await asyncio.sleep(0.1)
+    assert len(kept.requests) == before

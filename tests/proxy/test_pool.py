@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from service.fleet import Backend, Ladder, Tier
+from service.fleet import Backend, BackendTls, Ladder, Tier
 from service.proxy.pool import FAILURES_TO_EJECT, LONGEST_EJECTION, SHORTEST_EJECTION, Server, Servers
 from service.proxy.shares import Share
+from service.proxy.upstream import BackendConnection
 from tests.proxy.standing import ladder
 
 
@@ -122,6 +126,76 @@ def test_a_backend_named_twice_is_one_server() -> None:
     servers = Servers(ladders)
     assert servers.of("m", "t0") == servers.of("n", "t0")
     assert len(list(servers)) == 1
+
+
+def test_a_reload_keeps_what_is_known_of_a_backend_that_is_configured_as_before() -> None:
+    before = ladder(["http://a", "http://b"], "http://c")
+    servers = Servers({"m": before})
+    a, b = servers.of("m", "t0")
+    [c] = servers.of("m", "t1")
+    a.failed(0.0, surely=True)
+    b.begin(stream := object())
+    after = ladder(["http://d", "http://a"], ["http://c"])
+    assert servers.adopt({"m": after}) == [b]
+    d, still_a = servers.of("m", "t0")
+    assert still_a is a
+    assert not a.is_usable(0.5), "an ejection outlives a reload"
+    assert servers.of("m", "t1") == (c,)
+    assert d.url == "http://d"
+    b.end(stream)
+    assert b.is_retired
+    assert set(servers) == {a, c, d}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"api_key": "other"},
+        {"headers": (("x-tenant", "gold"),)},
+        {"tls": BackendTls(insecure_skip_verify=True)},
+    ],
+)
+def test_another_key_header_or_trust_makes_another_backend(change: dict[str, Any]) -> None:
+    backend = Backend(url="https://a")
+
+    def only(backend: Backend) -> dict[str, Ladder]:
+        return {"m": Ladder(model="m", tiers=(Tier(name="t0", backends=(backend,), model="m"),))}
+
+    servers = Servers(only(backend))
+    [server] = servers
+    assert servers.adopt(only(replace(backend, url="https://a/", max_concurrency=5))) == []
+    assert list(servers) == [server], "how much it can take is no other backend"
+    assert servers.adopt(only(replace(backend, **change))) == [server]
+
+
+def test_a_request_of_before_a_reload_is_asked_again_by_the_ladder_of_after() -> None:
+    before = ladder("http://a", "http://b", calls_it="old")
+    servers = Servers({"m": before})
+    after = ladder("http://c", "http://b", calls_it="new")
+    servers.adopt({"m": after})
+    pick = servers.pick(before, before.tiers[1], now=0.0)
+    assert pick is not None
+    assert (pick[0].model, pick[1].url) == ("new", "http://b")
+    servers.adopt({"m": ladder("http://c")})
+    pick = servers.pick(before, before.tiers[1], now=0.0)
+    assert pick is not None
+    assert (pick[0].name, pick[1].url) == ("t0", "http://c"), "its tier is gone: the baseline"
+    servers.adopt({"n": ladder("http://c", model="n")})
+    assert servers.pick(before, before.tiers[1], now=0.0) is None, "its model is gone"
+
+
+def test_a_retired_backend_takes_no_connection_back() -> None:
+    servers = Servers({"m": ladder("http://a")})
+    [server] = servers
+    servers.adopt({"m": ladder("http://b")})
+    connection = BackendConnection(server)
+    assert not server.keep(connection, 0.0)
+    assert server.idle == []
+
+
+def test_a_unix_socket_is_an_address_too() -> None:
+    server = Server(Backend(url="unix:/run/vllm.sock"))
+    assert (server.socket, server.authority, server.tls) == ("/run/vllm.sock", b"localhost", None)
 
 
 @pytest.mark.parametrize(

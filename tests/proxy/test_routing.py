@@ -168,6 +168,37 @@ async def test_a_split_route_sticks_to_conversations(
     assert min(counts.values()) >= 8
 
 
+def test_a_reload_keeps_routes_and_takes_one_that_came_too_early(tmp_path: Path) -> None:
+    book = RouteBook({"m": ladder("http://a", "http://b")}, tmp_path)
+    assert book.follow(Route.only("m", "t1", version=3))
+    assert not book.follow(Route.only("m", "t2", version=4)), "not configured yet"
+    assert not book.follow(Route.only("n", "t1", version=1)), "neither is its model"
+    assert book.serving["m"].name == "t1"
+    book.adopt({"m": THREE, "n": ladder("http://d", "http://e", model="n")})
+    assert book["m"] == Route.only("m", "t2", version=4)
+    assert book["n"] == Route.only("n", "t1", version=1)
+    assert {model: tier.name for model, tier in book.serving.items()} == {"m": "t2", "n": "t1"}
+
+
+def test_a_route_whose_tier_is_gone_gives_way_to_the_baseline_until_it_is_back(tmp_path: Path) -> None:
+    book = RouteBook({"m": THREE}, tmp_path)
+    book.follow(Route(model="m", weights={"t1": 50, "t2": 50}, version=1))
+    assert book.split == {"m"}
+    book.adopt({"m": ladder("http://a", "http://b")})
+    assert (book.serving["m"].name, book.split) == ("t0", frozenset())
+    assert book.tier_at("m", 0).backends[0].url == "http://a"
+    book.adopt({"m": THREE})
+    assert (book["m"].weights, book.split) == ({"t1": 50, "t2": 50}, {"m"})
+
+
+def test_a_reload_serves_by_its_own_tiers(tmp_path: Path) -> None:
+    book = RouteBook({"m": THREE}, tmp_path)
+    book.follow(Route.only("m", "t1", version=1))
+    book.adopt({"m": ladder("http://a", "http://other")})
+    assert book.serving["m"].backends[0].url == "http://other"
+    assert book.tier_at("m", 50).backends[0].url == "http://other"
+
+
 async def test_a_tier_that_is_down_is_replaced_by_the_rung_below_and_it_says_so(
     start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
