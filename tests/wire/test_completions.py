@@ -78,3 +78,8 @@ def test_no_choice_is_unreadable_or_cut_off(read_stream: Read, read_whole: Read)
 def test_choices_without_an_index_are_choices_of_their_own(read_whole: Read) -> None:
     body = {"choices": [{"text": "one", "finish_reason": "stop"}, {"text": "two", "finish_reason": "stop"}]}
     assert read_whole(body, path=PATH) == Answer(text="one", finish_reason="stop")
+
+
+def test_of_two_choices_of_one_index_the_first_is_read_in_a_whole_body(read_whole: Read) -> None:
+    body = {"choices": [{"index": 0, "text": "one", "finish_reason": "stop"}, {"index": 0, "text": "two"}]}
+    assert read_whole(body, path=PATH) == Answer(text="one", finish_reason="stop")

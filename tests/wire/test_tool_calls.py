@@ -191,3 +191,8 @@ def test_a_call_in_very_many_fragments_takes_time_in_their_number_and_not_its_sq
         collector.add(fragment(arguments, index=0, name="f"), whole=False)
     assert sum(len(call.arguments) for call in collector.calls()) == 60_000 * len(arguments)
     assert time.monotonic() - began < 15
+
+
+def test_arguments_that_only_end_like_json_go_on() -> None:
+    fragments = [fragment(written, index=0, name="f") for written in ('{"a": "}', '{"}')]
+    assert collected(*fragments) == [("f", '{"a": "}{"}', "")]
