@@ -96,7 +96,8 @@ def start(config: ProxyConfig) -> Running:
 
 @contextlib.contextmanager
 def running(config: ProxyConfig, *urls: str) -> Iterator[Running]:
-    proxy = start(replace(config, ladders={"m": ladder(*urls)}))
+    """With a model `m` on these backends, or the models of the configuration."""
+    proxy = start(replace(config, ladders={"m": ladder(*urls)}) if urls else config)
     try:
         yield proxy
     finally:

@@ -1,0 +1,72 @@
+"""Processes share no memory, and share a limit all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+from service.fleet import Limits
+from service.proxy.config import Mirroring, ProxyConfig
+from tests.conftest import ValkeyServer
+from tests.proxy.processes import running
+from tests.proxy.raw_client import post
+from tests.proxy.scripted import OK, Peer, Received
+from tests.proxy.standing import KEYRING, StartBackend, ladder
+
+RESTARTS = ("tiergate_proxy_restarts_total", frozenset[tuple[str, str]]())
+LIMIT = ("tiergate_proxy_concurrency_limit", frozenset({("model", "m")}))
+
+
+async def test_processes_keep_to_the_limit_together_and_one_that_is_replaced_has_its_share(
+    valkey: ValkeyServer, tmp_path: Path, start_backend: StartBackend
+) -> None:
+    under_way, most = 0, 0
+
+    async def script(received: Received, peer: Peer) -> None:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0.02)
+        under_way -= 1
+        await peer.send(OK)
+
+    model = replace(
+        ladder((await start_backend(script)).url), limits=Limits(concurrency=3, queue=200, queue_seconds=20.0)
+    )
+    config = ProxyConfig(
+        ladders={"m": model},
+        listen_port=0,
+        admin_port=0,
+        processes=2,
+        redis_url=valkey.url,
+        broker_url=valkey.url,
+        capture_keys=KEYRING.keys,
+        mirroring=Mirroring(sample=0.0),
+        probe_seconds=None,
+        drain_seconds=5.0,
+        state_dir=tmp_path / "state",
+    )
+    with running(config) as proxy:
+
+        async def until_shared(*, restarts: int) -> None:
+            async with asyncio.timeout(20):
+                while True:
+                    metrics = await proxy.metrics()
+                    if metrics.get(LIMIT) == 3 and metrics[RESTARTS] == restarts:
+                        return
+                    await asyncio.sleep(0.1)
+
+        await proxy.until("/readyz", 200)
+        await until_shared(restarts=0)
+        assert await asyncio.gather(*(proxy.ask(post()) for _ in range(60))) == [200] * 60
+        assert 1 < most <= 3
+        victim = min(proxy.children)
+        os.kill(victim, signal.SIGKILL)
+        await until_shared(restarts=1)
+        most = 0
+        assert await asyncio.gather(*(proxy.ask(post()) for _ in range(60))) == [200] * 60
+        assert 1 < most <= 3
+        assert proxy.stop() == 0
