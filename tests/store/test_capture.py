@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,10 +15,12 @@ from service.store.capture import (
     Ending,
     Keyring,
     SealBroken,
+    _of_kind,
     capture_id,
     mark_of,
     model_mark,
     seal,
+    seal_all,
     unseal,
 )
 
@@ -59,6 +62,39 @@ def test_an_opened_capture_equals_the_sealed_one(
         stratum=text,
     )
     assert unseal(capture.id, seal(capture, keyring), keyring) == capture
+
+
+SEALED_BEFORE = (
+    "AQFrf6hXmQrrC+hm39iMThGbedUw1E2ryq6TCCEeSLLrZffFz+Qa0CJFVp3O5n+3/ZSFgBzH0Qu2H1v19J93PZeIOgGx2l4j"
+    "6M7obPJvH961MqcjiCAZ0OnoxlRizqgFOty0zvZ3Wu+x50VB8farj0zuWn/wpCpEpOdFeKG7SvgyMO9qec6D/kuT59XkuRPR"
+    "77ZVNuWYah0UatT5W1j87de2ZL1Q2TPhPxDEzYXGYL0xt7DPvUaGFtUpz0NKEUuDci8naf43XIb2jR7BxCCkKd7ZGdw3HCCX"
+    "XCK3X+pzVtwocBhgSu01eaSZYqRr0kBXzzqbKct+p0Tlq3fT"
+)
+"""By the first release of the format, whose head was encoded whole."""
+
+
+def test_a_capture_sealed_before_heads_were_put_together_opens():
+    opened = unseal(
+        "i-1-abcdef01", base64.b64decode(SEALED_BEFORE), Keyring(current="k", keys={"k": bytes(16)})
+    )
+    assert (opened.status, opened.conversation, opened.response_body) == (200, "é", b'{"a":1}')
+    assert (opened.started_at, opened.first_byte_seconds, opened.total_seconds) == (1000.5, 0.25, None)
+
+
+def test_what_is_sealed_together_opens_one_by_one_and_no_nonce_comes_twice(capture_of, keyring):
+    captures = [capture_of(f"c{number}", stratum=f"s{number % 3}") for number in range(100)]
+    blobs = seal_all(captures, keyring)
+    assert [unseal(each.id, blob, keyring) for each, blob in zip(captures, blobs, strict=True)] == captures
+    header = 2 + len(keyring.current)
+    assert len({blob[header : header + 12] for blob in blobs}) == 100
+
+
+def test_a_header_that_a_client_made_long_is_sealed_and_not_remembered(capture_of, keyring):
+    remembered = _of_kind.cache_info().currsize
+    for number in range(10):
+        capture = capture_of(request_type=f"application/json; x={number}" + "y" * 1000)
+        assert unseal("c1", seal(capture, keyring), keyring) == capture
+    assert _of_kind.cache_info().currsize == remembered
 
 
 def test_a_sealed_capture_shows_nothing_of_its_content(capture_of, keyring):
