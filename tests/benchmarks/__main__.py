@@ -34,17 +34,17 @@ def asked_for(words: Sequence[str]) -> list[tuple[str, list[str]]]:
 
 
 def run(name: str, options: Sequence[str]) -> int:
-    """Exit status. Ctrl-C reaches the benchmark as well, which ends its children; we wait for that."""
+    """Exit status. What ends us reaches the benchmark as well, which ends its children; we wait for that."""
     running = subprocess.Popen([sys.executable, "-m", f"tests.benchmarks.{ALL[name]}", *options])
-    while True:
-        try:
-            return running.wait()
-        except KeyboardInterrupt:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-        except BaseException:
+    try:
+        return running.wait()
+    except BaseException as error:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        if not isinstance(error, KeyboardInterrupt):
             running.terminate()
-            running.wait()
-            raise
+        running.wait()
+        raise
 
 
 def main() -> None:
@@ -57,12 +57,13 @@ def main() -> None:
     except ValueError as error:
         sys.exit(str(error))
     failed = []
-    for name, options in asked:
-        print(f"## {name}\n", flush=True)
-        if run(name, options):
-            failed.append(name)
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            sys.exit("interrupted")
+    try:
+        for name, options in asked:
+            print(f"## {name}\n", flush=True)
+            if run(name, options):
+                failed.append(name)
+    except KeyboardInterrupt:
+        sys.exit("interrupted")
     if failed:
         sys.exit(f"did not finish, or missed a figure: {', '.join(failed)}")
 

@@ -43,6 +43,11 @@ def middle(ratios: Sequence[float]) -> tuple[float, float]:
     return quantile(ratios, 0.025), quantile(ratios, 0.975)
 
 
+def either_way(again: Sequence[float]) -> list[float]:
+    """A/A ratios and their inverses: which of the two visits is called the first is arbitrary."""
+    return [*again, *(1 / ratio for ratio in again)]
+
+
 def is_void(again: Sequence[float]) -> bool:
     """Whether A/A ratios stray too far for any other ratio of the run to mean something."""
     low, high = middle(again)
