@@ -48,7 +48,7 @@ format: .venv/test ## Rewrite to the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: .venv/test ## The figures of docs/benchmarks.md, as ratios within one run
+bench: .venv/test ## The figures of docs/benchmarks.md (BENCH="latency --rounds 1")
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 
 simulate: .venv/test ## Error rates and pairs of the decision, two minutes (SIMULATE="--long")
