@@ -80,6 +80,8 @@ class Crowd:
             floor.most = math.inf if limits.concurrency is None else self._share.part(limits.concurrency)
             floor.queue = self._share.part(limits.queue) if limits.queue else 0
             floor.under_way.clear()
+            if has_limits(ladder):
+                self._begin_at_zero(model)
         for model, floor in before.items():
             if floor.lines:  # of a model that is gone: they go on, and are told so
                 floor.most = math.inf
@@ -110,7 +112,8 @@ class Crowd:
 
     def wait(self, relay: Relay) -> None:
         """Every backend that it could go to is full."""
-        floor = self._floors[relay.admission.ladder.model]
+        ladder = relay.admission.ladder
+        floor = self._floors.setdefault(ladder.model, Floor(ladder.limits))
         floor.under_way.discard(relay)
         self._join(relay, floor, (relay.wanted.name, relay.failed))
 
@@ -184,6 +187,12 @@ class Crowd:
             gauges["limited_in_flight", label] = len(floor.under_way)
             if floor.most != math.inf:
                 gauges["concurrency_limit", label] = floor.most
+
+    def _begin_at_zero(self, model: str) -> None:
+        """As `plane.begin_at_zero` says: a first refusal must show as one."""
+        for reason in ("full", "timeout"):
+            self._plane.meters.counters["queue_refusals", (("model", model), ("reason", reason))] += 0
+        self._plane.meters.histograms["queue_seconds", (("model", model),)]
 
     # -- inside ------------------------------------------------------------------------------------
 

@@ -512,6 +512,8 @@ async def test_waiting_is_measured(start_backend: StartBackend, start_proxy: Sta
         assert gauges["limited_in_flight", ("model", "m")] == 1
         assert gauges["concurrency_limit", ("model", "m")] == 1
         assert gauges["requests_in_flight",] == 1
+        assert count(proxy, "queue_refusals", model="m", reason="full") == 0
+        assert ("queue_refusals", (("model", "m"), ("reason", "timeout"))) in proxy.plane.meters.counters
         till.answer("1")
         await till.until_there("2")
         till.answer("2")
