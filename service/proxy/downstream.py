@@ -135,7 +135,9 @@ class ClientConnection(asyncio.Protocol):
         self._since = now
         if not keep_alive:
             self._linger()
-        elif not self._advancing:
+        elif not self._advancing and (
+            self._waiting or self._reading_paused or self._half_closed or self._reader.expects_continue
+        ):
             self._advance()
 
     def break_off(self, *, only_by_reset: bool) -> None:
@@ -166,6 +168,8 @@ class ClientConnection(asyncio.Protocol):
         if self._lingers_until is not None:
             if now > self._lingers_until and unsent == 0:
                 self._transport.abort()
+        elif self._transport.is_closing():
+            pass  # a broken answer's last bytes are on their way, and nothing may follow them
         elif self._relay is None and not self._waiting:
             waited = now - max(self._since, self._reader.since)
             if self._reader.is_in_request:
@@ -216,7 +220,9 @@ class ClientConnection(asyncio.Protocol):
         if self._reader.expects_continue and self._relay is None and not self._waiting:
             self._reader.expects_continue = False
             self._transport.write(_GO_ON)
-        if self._reading_paused != self._is_far_ahead():
+        if (self._reading_paused or self._waiting or self._reader.is_in_request) and (
+            self._reading_paused != self._is_far_ahead()
+        ):
             self._reading_paused = not self._reading_paused
             if self._reading_paused:
                 self._transport.pause_reading()

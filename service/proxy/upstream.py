@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    from service.proxy.errand import Errand
     from service.proxy.pool import Server
-    from service.proxy.relay import Relay
 
 
 class BackendConnection(asyncio.Protocol):
@@ -19,7 +19,7 @@ class BackendConnection(asyncio.Protocol):
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.relay: Relay | None = None
+        self.relay: Errand | None = None
         self.is_reused = False
         self._has_ended = False
         """The backend said that it has nothing more to say."""
