@@ -112,7 +112,7 @@ ANSWERS_LAXER = (
     _ZEROS,
     Laxer(
         "no response line received|illegal status line",
-        rb"(?:\A|\n)[\r\n]+HTTP/",
+        rb"(?:\A|\n)[\r\n]+(?:HTTP|RTSP|ICE)/",
         "empty lines before the status line: they go no further",
     ),
     Laxer(

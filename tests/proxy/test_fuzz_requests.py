@@ -16,16 +16,21 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from service.proxy.heads import request_head
-from service.proxy.requests import Inbound
+from service.proxy.holding import SMALL_BODY
+from service.proxy.recorder import Budget
+from service.proxy.requests import Inbound, RequestReader
 from tests.proxy.differences import REQUESTS_LAXER, REQUESTS_STRICTER
 from tests.proxy.generated import cuts_of, distort, make_request
 from tests.proxy.parsing import (
+    MAX_BODY,
     MAX_HEAD,
     RequestOutline,
     h11_requests,
     new_request_reader,
+    outline_of,
     outlines,
     read_requests,
+    segments,
 )
 
 LONGER = int(os.environ.get("TIERGATE_FUZZ", "1"))
@@ -140,6 +145,39 @@ def test_a_connection_that_knows_its_client_reads_as_a_new_one(chance: Random) -
     before = make_request(chance).wire
     received = distort(chance, before) + chance.choice((b"", b"", before, distort(chance, before)))
     check_warm(before, received, cuts_of(chance, len(received)))
+
+
+@search(60)
+@given(CHANCES)
+def test_a_shared_budget_changes_no_meaning_and_gets_everything_back(chance: Random) -> None:
+    """Bodies around the size from which they are counted, framed and cut in every way."""
+    sizes = [chance.choice((0, 10, SMALL_BODY - 1, SMALL_BODY, SMALL_BODY + 1, 150_000)) for _ in range(5)]
+    received = b"".join(
+        b"POST /v1/x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n%b0\r\n\r\n"
+        % (b"%x\r\n%b\r\n" % (size, b"x" * size) if size else b"")
+        if chance.random() < 0.3
+        else b"POST /v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%b" % (size, b"x" * size)
+        for size in sizes
+    )
+    budget = Budget(chance.choice((100_000, 200_000, 10**9)))
+    reader = RequestReader(
+        max_head=MAX_HEAD, max_body=MAX_BODY, conversation_header=b"x-conversation-id", bodies=budget
+    )
+    whole, found = outlines(received), []
+    for segment in segments(received, [chance.randrange(len(received) + 1) for _ in range(8)]):
+        reader.feed(segment)
+        assert 0 <= budget.used <= budget.limit
+        while reader.ready and chance.random() < 0.5:
+            each = reader.ready.popleft()
+            found.append(outline_of(each))
+            if isinstance(each, Inbound):
+                reader.let_go(each)
+    found += [outline_of(each) for each in reader.ready]
+    assert found[: len(whole)] == whole or (
+        found[-1].refused == (503, "busy") and found[:-1] == whole[: len(found) - 1]
+    )
+    reader.close()
+    assert budget.used == 0
 
 
 @search(400)
