@@ -110,9 +110,16 @@ async def one(arm: str, url: str, *, rate: int, seconds: float) -> float:
                 assert budget.take(size), "the shipper did not keep up"
                 shipper.offer(exchanges.next(), size)
 
-    await offer_evenly(offer, rate=rate, seconds=0.3)
+    async def offer_and_wait(seconds: float) -> int:
+        """Until the last one has arrived: what is still waiting would cost nothing."""
+        count = await offer_evenly(offer, rate=rate, seconds=seconds)
+        while budget.used:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(TICK)
+        return count
+
+    await offer_and_wait(0.3)
     spent = time.process_time()
-    count = await offer_evenly(offer, rate=rate, seconds=seconds)
+    count = await offer_and_wait(seconds)
     spent = time.process_time() - spent
     shipper.stop()
     await shipping
