@@ -112,6 +112,11 @@ async def _get(client: httpx.AsyncClient, path: str) -> _Page:
             f"does not answer within {PATIENCE:g} s: is the address right, is a firewall between?"
         ) from None
     except httpx.ConnectError as error:
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            raise Unusable(
+                f"does not prove to be that server ({_cause(error)}): name its authority in ca_file, or the"
+                " name that its certificate has in its URL"
+            ) from None
         raise Unusable(f"cannot be reached ({_cause(error)}): start it, or correct its URL") from None
     except httpx.TimeoutException:
         raise Unusable(f"accepts connections but does not answer GET {path} within {PATIENCE:g} s") from None

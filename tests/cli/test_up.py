@@ -23,7 +23,7 @@ from tests.launch.conftest import eventually, models_page, runs, serving
 
 pytestmark = pytest.mark.timeout(300)
 
-WELL = {"/health": (200, ""), "/v1/models": (200, models_page("qwen"))}
+WELL = {"/health": (200, ""), "/v1/models": (200, models_page("qwen")), "/extra": (200, "{}")}
 PARTS = ["valkey", "api", "guard", "worker", "beat", "proxy"]
 
 
@@ -234,3 +234,26 @@ def answers(url: str) -> bool:
         return status_of(url) == 200
     except OSError:
         return False
+
+
+def test_a_sighup_reloads_the_proxy_and_ends_nobody(tmp_path: Path, backend: str) -> None:
+    configuration(tmp_path, backend)
+    with up(tmp_path) as (child, printed):
+        before = set(descendants(tmp_path / ".tiergate"))
+        proxy = address(printed, "proxy")
+        assert status_of(f"{proxy}/extra") == 404
+        file = tmp_path / "tiergate.yaml"
+        file.write_text(file.read_text().replace("proxy: {", "proxy: {forward_paths: [/extra], "))
+        child.send_signal(signal.SIGHUP)
+        assert eventually(lambda: "configuration is read again: applied" in log_of(tmp_path, "proxy"))
+        assert eventually(lambda: status_of(f"{proxy}/extra") == 200)
+        file.write_text("models: [")
+        child.send_signal(signal.SIGHUP)
+        assert eventually(lambda: "configuration is not taken" in log_of(tmp_path, "proxy"))
+        assert status_of(f"{proxy}/v1/models") == 200
+        assert set(descendants(tmp_path / ".tiergate")) == before
+        assert child.poll() is None
+
+
+def log_of(directory: Path, part: str) -> str:
+    return (directory / ".tiergate" / "logs" / f"{part}.log").read_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +36,13 @@ def eventually(true: Callable[[], object], *, seconds: float = 20.0) -> bool:
 
 
 @contextmanager
-def serving(pages: Pages, *, api_key: str | None = None) -> Iterator[str]:
+def serving(
+    pages: Pages,
+    *,
+    api_key: str | None = None,
+    tenant: str | None = None,
+    tls: ssl.SSLContext | None = None,
+) -> Iterator[str]:
     """An HTTP server with these pages (status, body) on a port of its own; yields its base URL."""
 
     class Answer(BaseHTTPRequestHandler):
@@ -43,6 +50,8 @@ def serving(pages: Pages, *, api_key: str | None = None) -> Iterator[str]:
             status, body = pages.get(self.path, (404, "{}"))
             if api_key is not None and self.headers.get("authorization") != f"Bearer {api_key}":
                 status, body = 401, "{}"
+            if tenant is not None and self.headers.get("x-tenant") != tenant:
+                status, body = 403, "{}"
             content = body.encode()
             self.send_response(status)
             self.send_header("content-length", str(len(content)))
@@ -53,10 +62,13 @@ def serving(pages: Pages, *, api_key: str | None = None) -> Iterator[str]:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        if tls is not None:
+            # The handshake belongs to the thread of a connection, which may fail; not to the accepting one.
+            server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"{'http' if tls is None else 'https'}://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()

@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
-from service.fleet import Backend
+from service.fleet import Backend, BackendTls
 from service.launch import free_port
 from service.launch.ask import Answered, Unusable, ask_all
 from service.launch.engines import Engine
+from tests.authority import Authority
 from tests.launch.conftest import Pages, models_page, serving
 from tests.launch.test_engines import LLAMA_CPP, SGLANG, vllm_metrics
+from tests.workers.scripted import Reply, ScriptedBackend
 
 VLLM: Pages = {
     "/health": (200, ""),
@@ -105,3 +108,21 @@ def test_a_page_without_end_is_read_no_further_than_needed() -> None:
         answer = ask(Backend(url=url))
     assert isinstance(answer, Answered)
     assert answer.engine is not None
+
+
+def test_it_asks_as_the_proxy_does_by_tls_with_the_backends_headers(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    with serving(VLLM, tenant="gold", tls=authority.issue("gpu").server_context()) as url:
+        trust = BackendTls(ca=authority.text)
+        answer = ask(Backend(url=url, headers=(("x-tenant", "gold"),), tls=trust))
+        assert isinstance(answer, Answered)
+        assert "refuses the API key (403)" in refusal(Backend(url=url, tls=trust))
+        assert "name its authority in ca_file" in refusal(Backend(url=url))
+
+
+def test_it_asks_a_unix_socket(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.sock"
+    with ScriptedBackend(lambda asked: Reply(status=404), socket=path) as server:
+        assert "answers GET /v1/models with 404" in refusal(Backend(url=f"unix:{path}"))
+    assert [asked.headers["host"] for asked in server.asked] == ["localhost"] * 2
+    assert "cannot be reached" in refusal(Backend(url=f"unix:{tmp_path}/nobody.sock"))

@@ -19,6 +19,7 @@ from service.launch.check import (
 )
 from service.launch.engines import Engine
 from service.settings import Settings, load
+from tests.authority import Authority
 
 VLLM = Engine(name="vllm", version="0.32.0", kv_dtype="auto", kv_tokens=46592)
 Configured = Callable[..., Settings]
@@ -152,3 +153,30 @@ def test_a_model_is_dead_when_every_backend_of_its_baseline_is(configured: Confi
     assert dead_baselines(settings, answering(settings, a=dead)) == []
     assert dead_baselines(settings, answering(settings, b=dead)) == []
     assert dead_baselines(settings, answering(settings, a=dead, c=dead)) == ["qwen"]
+
+
+def test_a_backend_that_nobody_verifies_is_warned_of_for_as_long_as_it_is_there(
+    configured: Configured,
+) -> None:
+    unverified = {"url": "https://a:1", "insecure_skip_verify": True}
+    settings = configured(
+        baseline={"backends": [unverified], "shadow": [unverified | {"url": "https://c:1"}]}
+    )
+    warned = [line for line in told(setup_lines(settings), Level.WARN) if "insecure_skip_verify" in line]
+    assert [line.partition(": ")[0] for line in warned] == ["qwen/bf16 https://a:1", "qwen/bf16 https://c:1"]
+    assert "ca_file" in warned[0]
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [(100.0, None), (13.0, "expires in 13 days"), (-1.0, "has expired: clients will refuse")],
+)
+def test_a_certificate_of_ours_that_expires_soon_is_warned_of(
+    days: float, said: str | None, configured: Configured, tmp_path: Path
+) -> None:
+    pair = Authority(tmp_path / "tls").issue("proxy", days=days)
+    tls = {"certificate_file": str(pair.certificate), "key_file": str(pair.key)}
+    warned = told(setup_lines(configured(proxy={"tls": tls})), Level.WARN)
+    about = [line for line in warned if line.startswith("proxy.tls")]
+    assert len(about) == (said is not None)
+    assert said is None or said in about[0]

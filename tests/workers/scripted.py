@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
@@ -77,6 +79,9 @@ class ScriptedBackend:
 
     script: Script
     asked: list[Asked] = field(default_factory=list)
+    tls: ssl.SSLContext | None = None
+    socket: Path | None = None
+    """Of a unix socket to listen on instead of a port."""
     most_at_once: int = 0
     _running: int = 0
 
@@ -87,8 +92,13 @@ class ScriptedBackend:
 
         async def serve() -> None:
             self._stop = asyncio.Event()
-            self._server = await asyncio.start_server(self._converse, "127.0.0.1", 0, limit=2**24)
-            self.port = self._server.sockets[0].getsockname()[1]
+            if self.socket is not None:
+                self._server = await asyncio.start_unix_server(self._converse, self.socket, limit=2**24)
+            else:
+                self._server = await asyncio.start_server(
+                    self._converse, "127.0.0.1", 0, limit=2**24, ssl=self.tls
+                )
+                self.port = self._server.sockets[0].getsockname()[1]
             started.set()
             await self._stop.wait()
             self._server.close()
@@ -111,7 +121,9 @@ class ScriptedBackend:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        if self.socket is not None:
+            return f"unix:{self.socket}"
+        return f"{'http' if self.tls is None else 'https'}://127.0.0.1:{self.port}"
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections.add(writer)

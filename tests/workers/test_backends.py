@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evaluators.exchange import Answer, Fault, FaultKind, Outcome
-from service.fleet import Backend
+from service.fleet import Backend, BackendTls
+from tests.authority import Authority
 from tests.workers.scripted import Reply, Script, ScriptedBackend
 from workers.backends import Limits, Shadow
 
@@ -115,3 +119,47 @@ def test_a_redirect_is_not_followed(backend: Backends) -> None:
     assert isinstance(outcome, Fault)
     assert outcome.kind is FaultKind.UNREADABLE
     assert len(server.asked) == 1
+
+
+def fine(**where: Any) -> ScriptedBackend:
+    return ScriptedBackend(lambda asked: Reply(text="Fine."), **where)
+
+
+def test_a_replay_verifies_a_backend_as_the_proxy_does(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    with fine(tls=authority.issue("gpu").server_context()) as server:
+        trusted = Backend(url=server.url, tls=BackendTls(ca=authority.text))
+        assert isinstance(put(Limits(), trusted)[0], Answer)
+        skipping = Backend(url=server.url, tls=BackendTls(insecure_skip_verify=True))
+        assert isinstance(put(Limits(), skipping)[0], Answer)
+        [outcome] = put(Limits(retries=0), Backend(url=server.url))
+        assert isinstance(outcome, Fault)
+        assert outcome.kind is FaultKind.UNREACHABLE
+        assert len(server.asked) == 2
+
+
+def test_a_replay_shows_our_certificate_to_a_backend_that_asks_for_one(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    context = authority.issue("gpu").server_context()
+    context.load_verify_locations(authority.file)
+    context.verify_mode = ssl.CERT_REQUIRED
+    mine = authority.issue("worker")
+    with fine(tls=context) as server:
+        known = BackendTls(ca=authority.text, certificate=mine.text, key=mine.key_text)
+        assert isinstance(put(Limits(), Backend(url=server.url, tls=known))[0], Answer)
+        unknown = Backend(url=server.url, tls=BackendTls(ca=authority.text))
+        assert isinstance(put(Limits(retries=0), unknown)[0], Fault)
+
+
+def test_a_replay_reaches_a_unix_socket_and_carries_the_backends_headers(tmp_path: Path) -> None:
+    with fine(socket=tmp_path / "gpu.sock") as server:
+        backend = Backend(
+            url=server.url, api_key="k", headers=(("X-Tenant", "gold"), ("User-Agent", "gateway"))
+        )
+        assert isinstance(put(Limits(), backend)[0], Answer)
+        [asked] = server.asked
+    assert (asked.headers["x-tenant"], asked.headers["user-agent"]) == ("gold", "gateway")
+    assert asked.headers["authorization"] == "Bearer k"
+    assert asked.headers["host"] == "localhost"
+    assert asked.headers["x-tiergate-replay"] == "1"
+    assert asked.path == PATH
