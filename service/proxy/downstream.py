@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 import struct
 import time
@@ -168,6 +169,9 @@ class ClientConnection(asyncio.Protocol):
         if self._lingers_until is not None:
             if now > self._lingers_until and unsent == 0:
                 self._transport.abort()
+        elif self._reading_paused and self._has_hung_up():
+            self._client_left()
+            self._transport.abort()
         elif self._transport.is_closing():
             pass  # a broken answer's last bytes are on their way, and nothing may follow them
         elif self._relay is None and not self._waiting:
@@ -228,6 +232,15 @@ class ClientConnection(asyncio.Protocol):
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
+
+    def _has_hung_up(self) -> bool:
+        """Whether the client's end is to be found behind what is not read for now."""
+        ends = select.POLLHUP | select.POLLERR
+        if not self._plane.config.half_close:
+            ends |= getattr(select, "POLLRDHUP", 0)  # Linux
+        poll = select.poll()
+        poll.register(self._transport.get_extra_info("socket").fileno(), ends)
+        return bool(poll.poll(0))
 
     def _is_far_ahead(self) -> bool:
         """Whether enough is read for the time after the answer that is under way."""

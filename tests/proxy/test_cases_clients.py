@@ -291,3 +291,26 @@ async def test_a_request_that_must_not_be_repeated_is_sent_once_whatever_the_bac
     client.close()
     numbers = [each.header(b"x-number")[0] for each in backend.requests if each.header(b"x-number")]
     assert numbers == [b"%d" % number for number in range(80)]
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+@pytest.mark.parametrize("more", [post() * 40, post(b"x" * 1_500_000)], ids=["pipelined", "body"])
+async def test_a_client_that_leaves_while_it_is_read_no_further_is_noticed(
+    how: str, more: bytes, start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    async def script(received: Received, peer: Peer) -> None:
+        assert await peer.gone()
+
+    backend = await start_backend(script)
+    proxy = await start_proxy(ladder(backend.url))
+    client = await proxy.connect()
+    await client.send(post())
+    await eventually(lambda: bool(backend.requests))
+    await client.send(more)
+    await asyncio.sleep(0.3)
+    if how == "close":
+        client.close()
+    else:
+        client.reset()
+    await nothing_is_left(proxy)
+    assert not backend.failures
