@@ -67,14 +67,20 @@ class Commanded(Running):
 
 
 @contextlib.contextmanager
-def commanded(directory: Path, content: dict[str, Any]) -> Iterator[Commanded]:
-    """Started with that configuration; killed afterwards if it still runs."""
+def commanded(
+    directory: Path, content: dict[str, Any], *, terminal: str | None = None
+) -> Iterator[Commanded]:
+    """Started with that configuration, in a session whose terminal is `terminal`; killed if it still runs."""
     file, log_file = directory / "tiergate.yaml", directory / "proxy.log"
     file.write_text(yaml.safe_dump(content))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TIERGATE")}
     with log_file.open("wb") as log:
+        command = [sys.executable, "-m", "service.cli", "proxy", "-c", str(file)]
+        if terminal is not None:  # the first that a session opens becomes its own
+            opening = "import os, sys; os.open(sys.argv[1], os.O_RDWR); os.execv(sys.argv[2], sys.argv[2:])"
+            command = [sys.executable, "-c", opening, terminal, *command]
         process = subprocess.Popen(
-            [sys.executable, "-m", "service.cli", "proxy", "-c", str(file)], stderr=log, env=environ
+            command, stdin=subprocess.DEVNULL, stderr=log, env=environ, start_new_session=True
         )
     try:
         where, admin = _announced(process, log_file)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pty
 import signal
 import socket
 import ssl
@@ -304,3 +305,23 @@ async def test_it_listens_on_ipv6(
         client.close()
         assert (await asyncio.to_thread(ask_to_reload, proxy))[1]["outcome"] == "unchanged"
         assert await asyncio.to_thread(proxy.stop) == 0
+
+
+async def test_a_terminal_that_closes_stops_it_and_a_sighup_in_a_terminal_does_not(
+    content: dict[str, Any], start_backend: StartBackend, tmp_path: Path
+) -> None:
+    backend = await start_backend()
+    ours, theirs = pty.openpty()
+    try:
+        name = os.ttyname(theirs)
+        with commanded(tmp_path, serving(content, backend.url, processes=1), terminal=name) as proxy:
+            await proxy.until("/readyz", 200)
+            await proxy.reload()
+            assert await proxy.ask() == 200
+            os.close(theirs)
+            os.close(ours)
+            ours = theirs = -1
+            assert await asyncio.to_thread(proxy.process.wait, 20) == 0
+    finally:
+        for each in {ours, theirs} - {-1}:
+            os.close(each)
