@@ -25,9 +25,10 @@ class QuietScheduler(Scheduler):  # type: ignore[misc]
         super().__init__(*args, **options)
 
     def apply_entry(self, entry: ScheduleEntry, producer: Any = None) -> None:
+        # Not by the producer that Celery hands over: once its channel has failed it never works again.
         try:
             if self._waiting(entry.options["queue"]) < MOST_WAITING:
-                self.apply_async(entry, producer=producer, advance=False)
+                self.apply_async(entry, advance=False)
                 ending = "sent"
             else:
                 log.debug("%s left out: its queue is long", entry.task)
@@ -39,4 +40,5 @@ class QuietScheduler(Scheduler):  # type: ignore[misc]
         self.counts[metrics.series(metrics.BEAT_MESSAGES, task=entry.task, ending=ending)] += 1
 
     def _waiting(self, queue: str) -> int:
-        return int(self.producer.channel.queue_declare(queue).message_count)
+        with self.app.connection_or_acquire() as connection:
+            return int(connection.default_channel.queue_declare(queue).message_count)

@@ -48,3 +48,31 @@ def test_it_outlives_a_broker_that_refuses(
     redis_client.delete("guard")
     scheduler.apply_entry(scheduler.schedule["each-second"])
     assert redis_client.llen("guard") == 1
+
+
+def test_it_recovers_from_a_broker_that_was_down_and_then_full(
+    own_valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Celery("test", broker=own_valkey.url, set_as_current=False) as app:
+        app.conf.beat_schedule = {
+            "each-second": {"task": "some.task", "schedule": 1.0, "options": {"queue": "guard"}}
+        }
+        scheduler = QuietScheduler(app=app)
+
+        def come_due() -> None:
+            """As in Celery's own loop."""
+            scheduler.apply_entry(scheduler.schedule["each-second"], producer=scheduler.producer)
+
+        come_due()
+        own_valkey.kill()
+        come_due()
+        own_valkey.start()
+        with own_valkey.client() as client:
+            client.config_set("maxmemory", "1")
+            come_due()
+            come_due()
+            assert "maxmemory" in caplog.text
+            client.config_set("maxmemory", "0")
+            come_due()
+            assert client.llen("guard") == 1
+        scheduler.close()
