@@ -164,10 +164,11 @@ async def test_the_model_is_spliced_when_the_backend_calls_it_otherwise(
         b"zstd": zstandard.ZstdDecompressor().decompress,
     }.get(coding, bytes)
     headers = [b"Content-Encoding: " + coding] if coding else []
-    assert (await proxy.ask(post(pack(body), headers=headers))).status == 200
+    packed = pack(body)  # once: gzip writes the time into it
+    assert (await proxy.ask(post(packed, headers=headers))).status == 200
     assert unpack(backend.last.body) == body.replace(b'\t"m"', '\t"模型-int8"'.encode())
     [capture] = await proxy.captures(1)
-    assert capture.request_body == pack(body), "the capture has what the client sent"
+    assert capture.request_body == packed, "the capture has what the client sent"
 
 
 async def test_the_sample_is_a_share_of_requests_and_each_is_counted(
