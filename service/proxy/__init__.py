@@ -10,8 +10,10 @@ whether it is kept (`admission`); where something is limited, `crowd` says wheth
 (`answers`) to the client and a bounded copy to `recorder`; what is left (`passage`) goes through `plane`,
 which holds all that the connections of a process share, to `meters`, which `numbers` requests, and to
 `shipper`. `holding` bounds what bodies take. `health` probes backends.
+`entrance` lets clients in, by TLS if so configured.
 `run` is the parent, `child` one of its processes; `listening`, `admin` and `exposition` are the parent's
-sockets and pages.
+sockets and pages. `steering` reads configuration and `certificates` again and says what can be had without a
+restart (`reloading`); `control` brings it to the processes, where `adoption` puts it in force.
 
 Modules that decide (`heads`, `answers`, `scan`, `admission`, `routing`, `passage`, `pool`,
 `guards`, `prompts`, `line`, `shares`) take and return
