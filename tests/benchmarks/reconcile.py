@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from service.proxy.numbers import LEAST_AHEAD, SECONDS_AHEAD
 from service.store.account import STALE_SECONDS
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.system import System, until
@@ -69,7 +70,7 @@ def killed(system: System, *, rate: float, seconds: float = 5.0) -> list[Figure]
     system.settle(SWEPT)
     account = system.ledger(now=time.time() + STALE_SECONDS + 1)
     missing = (system.sent - sent) - (account.seen - before.seen)
-    most = rate * 3
+    most = LEAST_AHEAD + rate * SECONDS_AHEAD
     return [
         Figure.holds(
             "after kill -9 the proxy serves again and stops in order", f"exit status {code}", code == 0
@@ -83,7 +84,7 @@ def killed(system: System, *, rate: float, seconds: float = 5.0) -> list[Figure]
         Figure(
             what="after kill -9: unaccounted",
             found=str(account.unaccounted),
-            figure=f"<= {most:g}, three seconds of requests",
+            figure=f"<= {most:g}, what a proxy sets aside",
             met=account.unaccounted <= most,
         ),
     ]
