@@ -73,7 +73,7 @@ class Limits:
     max_request: int | None = None
     """Bytes of a request body."""
     max_prompt_tokens: int | None = None
-    """Estimated from the text, see `service.proxy.prompts`."""
+    """Estimated from the text, see `service.proxy.entry.prompts`."""
     max_output_tokens: int | None = None
     """That a request may ask for, over all its answers."""
     require_max_tokens: bool = False

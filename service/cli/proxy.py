@@ -24,7 +24,7 @@ def proxy(config: ConfigOption = None) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # one that comes too early must not end it
     settings = load_or_exit(config)
     from service.proxy.config import ProxyConfig
-    from service.proxy.run import run
+    from service.proxy.processes.run import run
     from service.settings import load
 
     def reread() -> ProxyConfig:

@@ -10,8 +10,8 @@ from service.decision.policy import Asked, Gate
 from service.fleet import Backend, Ladder, Tier
 from service.launch.ask import Answered, Unusable
 from service.launch.engines import Engine, mixed, same_engine, same_kv_dtype
-from service.proxy.certificates import days_left
 from service.proxy.config import ListenerTls
+from service.proxy.processes.certificates import days_left
 from service.settings import Settings
 
 EXPIRES_SOON = 14.0

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 
-from service.proxy.terminal import has_terminal
+from service.proxy.processes.terminal import has_terminal
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 TOGETHER_SECONDS = 1.0

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from service.proxy.certificates import read_tls
 from service.proxy.config import AccessLogPlan, ListenerTls
+from service.proxy.processes.certificates import read_tls
 from service.settings import units
 from service.settings.problems import Findings, Place
 from service.settings.secrets import (

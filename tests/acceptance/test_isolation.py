@@ -17,7 +17,7 @@ from contextlib import ExitStack, closing, contextmanager
 import httpx
 import pytest
 
-from service.proxy.numbers import LEAST_AHEAD
+from service.proxy.gauges.numbers import LEAST_AHEAD
 from service.store import redis_keys
 from service.store.account import STALE_SECONDS, LedgerAccount
 from service.store.captures import open_captures
@@ -39,7 +39,7 @@ SPARE_FILES = 4
 
 def serving(system: System) -> int:
     """Pid of the process that serves."""
-    (pid,) = system.part("service.proxy.child")
+    (pid,) = system.part("service.proxy.processes.child")
     return pid
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from service.proxy.numbers import LEAST_AHEAD, SECONDS_AHEAD
+from service.proxy.gauges.numbers import LEAST_AHEAD, SECONDS_AHEAD
 from service.store.account import STALE_SECONDS
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.system import System, until

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import uvloop
 
+from service.proxy.budget import Budget
+from service.proxy.captures.shipper import Shipper
 from service.proxy.config import Mirroring
-from service.proxy.meters import Ledger
-from service.proxy.recorder import Budget
-from service.proxy.shipper import Shipper
+from service.proxy.gauges.meters import Ledger
 from service.store.capture import Capture, Ending, Keyring, capture_id
 from service.store.shipping import CaptureStore
 from tests.benchmarks.rig import machine, spread
@@ -57,7 +57,7 @@ class Exchanges:
         self._count = 0
 
     def next(self) -> Capture:
-        """As `service.proxy.plane` makes it."""
+        """As `service.proxy.traffic.plane` makes it."""
         self._count += 1
         request, answer = self._bodies[self._count % len(self._bodies)]
         return Capture(

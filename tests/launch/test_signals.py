@@ -59,7 +59,7 @@ WITH_A_TERMINAL = """
 import os, sys, time
 os.open(sys.argv[2], os.O_RDWR)  # the first terminal that a session opens becomes its own
 from service.launch import ToldToStop, stop_signals
-from service.proxy.terminal import has_terminal
+from service.proxy.processes.terminal import has_terminal
 
 report = int(sys.argv[1])
 assert has_terminal()

@@ -15,8 +15,8 @@ import uvloop
 
 from service.fleet import Ladder
 from service.proxy.config import Mirroring, ProxyConfig
-from service.proxy.downstream import ClientConnection
-from service.proxy.plane import DataPlane
+from service.proxy.traffic.downstream import ClientConnection
+from service.proxy.traffic.plane import DataPlane
 from tests.proxy.scripted import Script, ScriptedBackend, answer_ok
 from tests.proxy.standing import KEYRING, MemoryStore, Proxy, StartBackend, StartProxy
 

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import h11
 
-from service.proxy.answer_heads import AnswerHead
-from service.proxy.answers import AnswerReader, AnswerUnreadable
-from service.proxy.errors import Refusal
-from service.proxy.known import KnownHead
-from service.proxy.requests import Inbound, RequestReader
+from service.proxy.http.answer_heads import AnswerHead
+from service.proxy.http.answers import AnswerReader, AnswerUnreadable
+from service.proxy.http.errors import Refusal
+from service.proxy.http.known import KnownHead
+from service.proxy.http.requests import Inbound, RequestReader
 
 MAX_HEAD = 64 * 1024
 MAX_BODY = 1024 * 1024

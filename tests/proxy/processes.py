@@ -20,7 +20,11 @@ from service.proxy.config import ProxyConfig
 from tests.proxy.raw_client import RawClient, post
 from tests.proxy.standing import ladder
 
-RUN = "import pickle, sys; from service.proxy.run import run; sys.exit(run(pickle.load(sys.stdin.buffer)))"
+RUN = """
+import pickle, sys
+from service.proxy.processes.run import run
+sys.exit(run(pickle.load(sys.stdin.buffer)))
+"""
 
 
 @dataclass

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from service.fleet import Backend, Ladder, Route, Tier
-from service.proxy.plane import DataPlane
+from service.proxy.traffic.plane import DataPlane
 from service.store.capture import Capture, Keyring, unseal
 from service.store.intake import Shipment
 from service.store.shipping import StoreDown

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from service.fleet import Route
-from service.proxy.access_lines import FIELDS, KNOWN_PATHS, Lines, address
 from service.proxy.config import AccessLogPlan, Mirroring, Timeouts
+from service.proxy.traffic.access_lines import FIELDS, KNOWN_PATHS, Lines, address
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
 from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, free_port, ladder

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from service.proxy import access_log
-from service.proxy.access_log import MOST_LINES, ONE_WRITE, AccessLog, check_writable
 from service.proxy.config import AccessLogPlan
+from service.proxy.gauges import access_log
+from service.proxy.gauges.access_log import MOST_LINES, ONE_WRITE, AccessLog, check_writable
 from tests.proxy.processes import Running
 from tests.proxy.standing import StartBackend, eventually, free_port
 
@@ -177,7 +177,7 @@ async def test_a_pipe_whose_reader_sleeps_neither_stops_the_loop_nor_the_end() -
 
 WRITER = """
 import asyncio, sys
-from service.proxy.access_log import AccessLog
+from service.proxy.gauges.access_log import AccessLog
 from service.proxy.config import AccessLogPlan
 
 async def main():

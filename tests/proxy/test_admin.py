@@ -9,7 +9,7 @@ from http import HTTPStatus
 
 import pytest
 
-from service.proxy.admin import Admin, Page, json_page, open_admin
+from service.proxy.processes.admin import Admin, Page, json_page, open_admin
 
 ALLOWED = [
     "localhost",

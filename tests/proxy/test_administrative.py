@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.proxy.config import ProxyConfig
-from service.proxy.heads import ForwardPaths
+from service.proxy.http.heads import ForwardPaths
 from tests.proxy.raw_client import get, post
 from tests.proxy.standing import StartBackend, StartProxy, ladder
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from service.fleet import Route
-from service.proxy.adoption import adopt
 from service.proxy.config import ClientLimits, Timeouts
-from service.proxy.entrance import Entrance
-from service.proxy.health import Watches
+from service.proxy.processes.adoption import adopt
+from service.proxy.processes.entrance import Entrance
+from service.proxy.traffic.health import Watches
 from service.store.capture import Ending
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received

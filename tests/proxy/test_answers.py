@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.proxy.answers import AnswerReader, AnswerUnreadable
+from service.proxy.http.answers import AnswerReader, AnswerUnreadable
 
 BODIES = st.binary(max_size=300) | st.text(max_size=100).map(str.encode)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from service.proxy.certificates import Watch, days_left, read_tls
 from service.proxy.config import ListenerTls
+from service.proxy.processes.certificates import Watch, days_left, read_tls
 from service.tls import Part, TlsUnusable
 from tests.authority import Authority
 

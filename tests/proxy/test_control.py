@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.proxy.config import ProxyConfig
-from service.proxy.control import Frames, Orders, first_orders, framed
+from service.proxy.processes.control import Frames, Orders, first_orders, framed
 
 ORDERS = [
     Orders(number=number, config=ProxyConfig(ladders={}, capture_keys={"1": b"k" * 16 * number}))

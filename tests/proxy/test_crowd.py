@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from service.fleet import Backend, Ladder, Limits, Route
-from service.proxy.adoption import adopt
 from service.proxy.config import AccessLogPlan, ProxyConfig, Timeouts
-from service.proxy.entrance import Entrance
-from service.proxy.health import Watches
+from service.proxy.processes.adoption import adopt
+from service.proxy.processes.entrance import Entrance
+from service.proxy.traffic.health import Watches
 from tests.proxy.raw_client import Answered, RawClient, get, post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, ladder

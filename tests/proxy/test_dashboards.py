@@ -11,9 +11,9 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.proxy.access_lines import FIELDS
 from service.proxy.config import Mirroring, ProxyConfig
-from service.proxy.exposition import HELP
+from service.proxy.gauges.exposition import HELP
+from service.proxy.traffic.access_lines import FIELDS
 from tests.conftest import ValkeyServer
 from tests.proxy.processes import running
 from tests.proxy.raw_client import post

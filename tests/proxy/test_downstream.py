@@ -11,7 +11,7 @@ import random
 import pytest
 
 from service.proxy.config import ClientLimits
-from service.proxy.downstream import READ_AHEAD_BYTES
+from service.proxy.traffic.downstream import READ_AHEAD_BYTES
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, eventually, ladder

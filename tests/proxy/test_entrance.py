@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from service.fleet import Ladder
-from service.proxy import entrance as module
-from service.proxy.certificates import read_tls
 from service.proxy.config import ClientLimits, ListenerTls
-from service.proxy.entrance import Entrance
+from service.proxy.processes import entrance as module
+from service.proxy.processes.certificates import read_tls
+from service.proxy.processes.entrance import Entrance
 from tests.authority import Authority, Pair
 from tests.proxy.raw_client import RawClient, post
 from tests.proxy.scripted import CHUNKED, Peer, Received

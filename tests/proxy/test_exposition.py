@@ -6,8 +6,8 @@ import json
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.proxy.exposition import HELP, Totals
-from service.proxy.meters import Meters
+from service.proxy.gauges.exposition import HELP, Totals
+from service.proxy.gauges.meters import Meters
 from service.store.counters import Dropped, Skipped
 
 

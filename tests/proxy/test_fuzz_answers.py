@@ -13,7 +13,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from service.proxy.answers import AnswerReader, AnswerUnreadable
+from service.proxy.http.answers import AnswerReader, AnswerUnreadable
 from tests.proxy.differences import ANSWERS_LAXER, ANSWERS_STRICTER
 from tests.proxy.generated import cuts_of, distort, make_answer
 from tests.proxy.parsing import AnswerOutline, h11_answer, head_learnt_from, read_answer

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from service.proxy.heads import request_head
-from service.proxy.holding import SMALL_BODY
-from service.proxy.recorder import Budget
-from service.proxy.requests import Inbound, RequestReader
+from service.proxy.budget import Budget
+from service.proxy.http.heads import request_head
+from service.proxy.http.holding import SMALL_BODY
+from service.proxy.http.requests import Inbound, RequestReader
 from tests.proxy.differences import REQUESTS_LAXER, REQUESTS_STRICTER
 from tests.proxy.generated import cuts_of, distort, make_request
 from tests.proxy.parsing import (

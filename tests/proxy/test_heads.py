@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from service.proxy.errors import Refusal
-from service.proxy.heads import ForwardPaths, Head, judge, request_head
+from service.proxy.http.errors import Refusal
+from service.proxy.http.heads import ForwardPaths, Head, judge, request_head
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, ladder

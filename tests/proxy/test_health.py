@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from service.fleet import Backend
-from service.proxy.health import Watches, probe, watch_forever
-from service.proxy.pool import FAILURES_TO_EJECT, Server
+from service.proxy.traffic.health import Watches, probe, watch_forever
+from service.proxy.traffic.pool import FAILURES_TO_EJECT, Server
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, eventually, free_port, ladder

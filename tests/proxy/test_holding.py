@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.fleet import Limits
-from service.proxy.adoption import adopt
+from service.proxy.budget import Budget
 from service.proxy.config import AccessLogPlan, ClientLimits, Mirroring
-from service.proxy.entrance import Entrance
-from service.proxy.errors import Refusal
-from service.proxy.health import Watches
-from service.proxy.holding import SMALL_BODY, Holding
-from service.proxy.recorder import Budget
-from service.proxy.requests import Inbound, RequestReader
+from service.proxy.http.errors import Refusal
+from service.proxy.http.holding import SMALL_BODY, Holding
+from service.proxy.http.requests import Inbound, RequestReader
+from service.proxy.processes.adoption import adopt
+from service.proxy.processes.entrance import Entrance
+from service.proxy.traffic.health import Watches
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, eventually, ladder

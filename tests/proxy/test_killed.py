@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from service.proxy.config import Mirroring, ProxyConfig
-from service.proxy.numbers import LEAST_AHEAD, SECONDS_AHEAD, Numbers
-from service.proxy.plane import LEDGER_SECONDS
+from service.proxy.gauges.numbers import LEAST_AHEAD, SECONDS_AHEAD, Numbers
+from service.proxy.traffic.plane import LEDGER_SECONDS
 from service.store.account import STALE_SECONDS
 from service.store.captures import open_captures
 from service.store.database import open_database

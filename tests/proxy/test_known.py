@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.proxy.answers import AnswerReader
-from service.proxy.known import KnownHead, known
-from service.proxy.requests import Inbound, RequestReader
+from service.proxy.http.answers import AnswerReader
+from service.proxy.http.known import KnownHead, known
+from service.proxy.http.requests import Inbound, RequestReader
 
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nX-A: 1\r\n\r\n"
 

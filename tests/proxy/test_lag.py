@@ -7,7 +7,7 @@ import os
 import time
 from itertools import pairwise
 
-from service.proxy.lag import EVERY_SECONDS, LoopLag
+from service.proxy.gauges.lag import EVERY_SECONDS, LoopLag
 from tests.proxy.standing import eventually
 
 

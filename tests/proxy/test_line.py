@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from service.proxy.line import Line
+from service.proxy.traffic.line import Line
 
 TENANTS = st.sampled_from([b"a", b"b", b"c", b""])
 

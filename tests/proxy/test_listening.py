@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from service.proxy.listening import (
+from service.proxy.processes.listening import (
     CannotListen,
     open_listeners,
     open_unix_listeners,

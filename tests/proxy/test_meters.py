@@ -9,9 +9,9 @@ import re
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.proxy.errand import MOST_ATTEMPTS
-from service.proxy.exposition import HELP, Totals
-from service.proxy.meters import BOUNDS, OWN_SECONDS, SECONDS, Histogram
+from service.proxy.gauges.exposition import HELP, Totals
+from service.proxy.gauges.meters import BOUNDS, OWN_SECONDS, SECONDS, Histogram
+from service.proxy.traffic.errand import MOST_ATTEMPTS
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
 from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, free_port, ladder

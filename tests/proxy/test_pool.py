@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from service.fleet import Backend, BackendTls, Ladder, Tier
-from service.proxy.pool import FAILURES_TO_EJECT, LONGEST_EJECTION, SHORTEST_EJECTION, Server, Servers
-from service.proxy.shares import Share
-from service.proxy.upstream import BackendConnection
+from service.proxy.traffic.pool import FAILURES_TO_EJECT, LONGEST_EJECTION, SHORTEST_EJECTION, Server, Servers
+from service.proxy.traffic.shares import Share
+from service.proxy.traffic.upstream import BackendConnection
 from tests.proxy.standing import ladder
 
 

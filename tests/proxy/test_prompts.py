@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.proxy.prompts import FEWEST_BYTES_PER_TOKEN, output_of, prompt_of
+from service.proxy.entry.prompts import FEWEST_BYTES_PER_TOKEN, output_of, prompt_of
 
 
 def user(content: object) -> dict[str, Any]:

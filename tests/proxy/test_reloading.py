@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.proxy.config import ClientLimits, ListenerTls, Mirroring, ProxyConfig, Timeouts
-from service.proxy.reloading import AT_START_ONLY, reload
+from service.proxy.processes.reloading import AT_START_ONLY, reload
 from tests.proxy.standing import ladder
 
 CURRENT = ProxyConfig(ladders={"m": ladder("http://a")})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from service.proxy.errors import Refusal
-from service.proxy.requests import Inbound, RequestReader
+from service.proxy.http.errors import Refusal
+from service.proxy.http.requests import Inbound, RequestReader
 
 HEAD = b"POST /v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"
 

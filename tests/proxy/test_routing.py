@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from service.fleet import Route
-from service.proxy.admission import anchor_of, percent_of
-from service.proxy.routing import RouteBook, is_split, rungs_down, tier_at
+from service.proxy.entry.admission import anchor_of, percent_of
+from service.proxy.traffic.routing import RouteBook, is_split, rungs_down, tier_at
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import CHUNKED, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, free_port, ladder

@@ -15,7 +15,7 @@ import pytest
 
 from service.fleet import Route
 from service.proxy.config import Mirroring, ProxyConfig
-from service.proxy.run import run
+from service.proxy.processes.run import run
 from service.store.capture import unseal
 from service.store.captures import open_captures
 from tests.conftest import ValkeyServer

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.proxy.scan import ModelName, Trouble, find_model, form_model, renamed
-from service.proxy.surface import Surface
+from service.proxy.entry.scan import ModelName, Trouble, find_model, form_model, renamed
+from service.proxy.entry.surface import Surface
 
 FORM = b"multipart/form-data; boundary=b"
 

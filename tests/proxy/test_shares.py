@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.proxy.shares import Share
+from service.proxy.traffic.shares import Share
 
 
 def test_the_remainder_goes_to_the_first() -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import redis
 
+from service.proxy.budget import Budget
+from service.proxy.captures.shipper import GATHER_SECONDS, SEAL_IN_THREAD_BYTES, SHIP_CAPTURES, Shipper
 from service.proxy.config import Mirroring, ProxyConfig
-from service.proxy.meters import Ledger
-from service.proxy.plane import LEDGER_SECONDS
-from service.proxy.recorder import Budget
-from service.proxy.shipper import GATHER_SECONDS, SEAL_IN_THREAD_BYTES, SHIP_CAPTURES, Shipper
+from service.proxy.gauges.meters import Ledger
+from service.proxy.traffic.plane import LEDGER_SECONDS
 from service.store.capture import Capture, Ending, unseal
 from service.store.shipping import CaptureStore, StoreDown, StoreFull
 from tests.conftest import ValkeyServer

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from service.fleet import Backend, BackendTls, Ladder, Route, Tier
-from service.proxy.health import probe
-from service.proxy.pool import Server
+from service.proxy.traffic.health import probe
+from service.proxy.traffic.pool import Server
 from service.store.capture import Ending
 from tests.authority import Authority
 from tests.proxy.raw_client import post

@@ -7,7 +7,7 @@ import resource
 import subprocess
 import sys
 
-from service.proxy.vitals import vitals
+from service.proxy.gauges.vitals import vitals
 
 
 def test_memory_and_descriptors_of_this_process() -> None:

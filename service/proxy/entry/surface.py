@@ -1,0 +1,86 @@
+"""What a request body says at a glance: its model, and which words stand in it. Pure.
+
+A body is mostly one long string. Cut at its quotes it is a list of few parts, and a key or a short value is
+one of them, whole; that costs one pass where looking for each word would cost one each.
+"""
+
+from __future__ import annotations
+
+import re
+
+from service.proxy.entry.scan import ModelName, Trouble, find_model
+
+_MOST_PARTS = 4000
+"""More quotes than this and every word is looked for by itself, so that memory stays bounded."""
+_LONGEST_WORD = 32
+_ESCAPE = b"\\u00"
+"""A key may be spelled with it, and no pure ASCII key without."""
+_LEADING = re.compile(rb'[ \t\r\n]*+\{[ \t\r\n]*+"model"[ \t\r\n]*+:[ \t\r\n]*+("[^"\\\x00-\x1f]*+")')
+_TRUE = re.compile(rb'"stream"[ \t\r\n]*+:[ \t\r\n]*+true')
+_STRUCTURED = frozenset(
+    {
+        b"tools",
+        b"response_format",
+        b"format",  # of /v1/responses
+        b"structured_outputs",
+        b"guided_json",
+        b"guided_regex",
+        b"guided_choice",
+        b"guided_grammar",
+    }
+)
+
+
+class Surface:
+    """One body that may be JSON. Nothing here raises, whatever the body is."""
+
+    __slots__ = ("_body", "_words", "may_be_disguised", "model")
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        parts = body.split(b'"', _MOST_PARTS)
+        self._words: set[bytes] | None = None
+        self.may_be_disguised = b"\\" in body and _ESCAPE in body
+        """Words may stand here that `names` does not see, since their letters are escaped."""
+        self.model: ModelName | Trouble | None = None
+        """The top-level `model`."""
+        if len(parts) > _MOST_PARTS:
+            self.model = find_model(body)
+            return
+        words = self._words = {part for part in parts if len(part) <= _LONGEST_WORD}
+        if self.may_be_disguised:
+            self.model = find_model(body)
+        elif b"model" in words:
+            self.model = _leading_model(body, parts) or find_model(body)
+
+    def names(self, word: bytes) -> bool:
+        """Whether the word stands between quotes, as a key or as a whole value of at most 32 bytes."""
+        return word in self._words if self._words is not None else b'"%b"' % word in self._body
+
+    def names_any(self, words: frozenset[bytes]) -> bool:
+        """Whether one of these words does."""
+        if self._words is not None:
+            return not words.isdisjoint(self._words)
+        return any(b'"%b"' % word in self._body for word in words)
+
+    @property
+    def streams(self) -> bool:
+        """Whether the request asks for a stream."""
+        return self.names(b"stream") and _TRUE.search(self._body) is not None
+
+    @property
+    def wants_structure(self) -> bool:
+        """Whether the request asks for structured output or offers tools."""
+        return self.names_any(_STRUCTURED)
+
+
+def _leading_model(body: bytes, parts: list[bytes]) -> ModelName | None:
+    """The model when it is the first member and no other key can be one: the common case."""
+    leading = _LEADING.match(body)
+    if leading is None or parts.count(b"model") != 1:
+        return None
+    start, end = leading.span(1)
+    try:
+        return ModelName(body[start + 1 : end - 1].decode(), start, end)
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,76 @@
+"""Asking backends how they are, so that an ejected one is back before a client has to try it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import TYPE_CHECKING
+
+from service.proxy.traffic.pool import Server
+
+if TYPE_CHECKING:
+    from service.proxy.traffic.plane import DataPlane
+
+PROBE_TIMEOUT = 5.0
+"""Seconds; a busy engine may take its time."""
+EJECTED_SECONDS = 1.0
+"""Between two questions to a backend that is out."""
+
+
+async def watch_forever(plane: DataPlane, server: Server, seconds: float) -> None:
+    """Probe one backend: its silence counts like a client's failed request, its answer ends an ejection."""
+    while True:
+        pause = min(seconds, EJECTED_SECONDS) if server.is_ejected else seconds
+        await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # processes must not ask in step
+        status = await probe(server)
+        if status is None:
+            plane.server_failed(server)
+        elif status == 503:  # loading, or told to stop
+            plane.server_failed(server, surely=True)
+        else:
+            plane.server_answered(server)
+
+
+class Watches:
+    """One `watch_forever` for each server that is configured."""
+
+    def __init__(self, plane: DataPlane) -> None:
+        self._plane = plane
+        self._seconds: float | None = None
+        self._watching: dict[Server, asyncio.Task[None]] = {}
+
+    def adopt(self, seconds: float | None) -> None:
+        """Watch the servers of the moment, each every so many seconds; None = none of them."""
+        wanted = set(self._plane.servers) if seconds is not None else set()
+        for server in set(self._watching) - (wanted if seconds == self._seconds else set()):
+            self._watching.pop(server).cancel()
+        self._seconds = seconds
+        if seconds is not None:
+            for server in wanted - set(self._watching):
+                self._watching[server] = self._plane.spawn(watch_forever(self._plane, server, seconds))
+
+
+async def probe(server: Server) -> int | None:
+    """The status of GET /health, whatever it is; None when there is no answer."""
+    headers = [(b"host", server.authority), (b"user-agent", b"tiergate"), (b"connection", b"close")]
+    if server.api_key is not None:
+        headers.append((b"authorization", b"Bearer " + server.api_key))
+    ours = {name.lower() for name, _ in server.headers}
+    headers = [*(each for each in headers if each[0] not in ours), *server.headers]
+    question = b"GET /health HTTP/1.1\r\n%b\r\n" % b"".join(b"%b: %b\r\n" % each for each in headers)
+    try:
+        async with asyncio.timeout(PROBE_TIMEOUT):
+            if server.socket is not None:
+                reader, writer = await asyncio.open_unix_connection(server.socket)
+            else:
+                reader, writer = await asyncio.open_connection(server.host, server.port, ssl=server.tls)
+            try:
+                writer.write(question)
+                line = (await reader.readline()).split(b" ", 2)
+            finally:
+                writer.transport.abort()
+    except (OSError, TimeoutError, ValueError):
+        return None
+    if len(line) < 2 or not line[0].startswith(b"HTTP/1.") or not line[1][:3].isdigit():
+        return None
+    return int(line[1][:3])
