@@ -49,7 +49,7 @@ class RouteStore(Store, Protocol):
 
 
 class DataPlane:
-    """Made once per process; `run` does what needs doing beside the connections."""
+    """Made once per process; from `start` to `drain` it does what needs doing beside the connections."""
 
     def __init__(self, config: ProxyConfig, store: RouteStore, *, instance: str, place: int = 0) -> None:
         """`place` tells processes apart, from 0: they share what is limited for all of them."""
