@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.benchmarks.arms import arena
-from tests.benchmarks.rig import BESIDE, Arm, machine, missing, tree
+from tests.benchmarks.rig import BESIDE, Arm, machine, missing, publish, tree
 
 _FRAME = re.compile(r"(?P<function>[^;]+?) \((?P<file>[^;()]+?)(?::\d+)?\)$")
 _SYSTEM_CALLS = {
@@ -40,7 +40,7 @@ def place_of(stack: list[str]) -> str:
         if found is None:
             continue
         file = found["file"]
-        if ours := re.search(r"service/(proxy|store)/(\w+)\.py$", file):
+        if ours := re.search(r"service/(?:proxy/)?(\w+)/(\w+)\.py$", file):
             return f"{ours[1]}.{ours[2]}"
         if library := re.search(r"/(redis|cryptography|zstandard|asyncio|json|uvloop)/", file):
             return library[1]
@@ -91,16 +91,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=6, help="of sampling, for each arm")
     parser.add_argument("--sample", nargs="+", default=["0%", "100%"], help="shares of captured requests")
+    parser.add_argument("--output", type=Path, help="write the report there as well")
     asked = parser.parse_args()
     if lacking := missing("wrk", "taskset", "py-spy"):
         print(f"skipped, this machine lacks {', '.join(lacking)} (Debian: wrk util-linux; pip: py-spy)")
         return
-    print(machine())
+    reports = [machine()]
     with tempfile.TemporaryDirectory() as folder, arena(Path(folder)) as ground:
         for share in asked.sample:
             name = f"capture {share}"
             places = sampled(ground.tiergate(name, share), seconds=asked.seconds, folder=Path(folder))
-            print(f"\n{report(name, places)}", flush=True)
+            reports.append(report(name, places))
+    publish("\n\n".join(reports), asked.output)
 
 
 if __name__ == "__main__":

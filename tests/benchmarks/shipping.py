@@ -27,7 +27,7 @@ from service.proxy.config import Mirroring
 from service.proxy.gauges.meters import Ledger
 from service.store.capture import Capture, Ending, Keyring, capture_id
 from service.store.shipping import CaptureStore
-from tests.benchmarks.rig import machine, spread
+from tests.benchmarks.rig import machine, publish, spread
 from tests.conftest import ValkeyServer
 
 TARGET = 30.0
@@ -180,9 +180,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--rate", type=int, default=5000)
     parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--output", type=Path, help="write the report there as well")
     asked = parser.parse_args()
-    print(machine() + "\n")
-    print(report(measure(rounds=asked.rounds, rate=asked.rate, seconds=asked.seconds), asked.rate))
+    described = machine()
+    found = report(measure(rounds=asked.rounds, rate=asked.rate, seconds=asked.seconds), asked.rate)
+    publish(f"{described}\n\n{found}", asked.output)
 
 
 if __name__ == "__main__":

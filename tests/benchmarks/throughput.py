@@ -1,7 +1,7 @@
 """Requests/s through one core: Tiergate capturing nothing, a tenth, everything; nginx; FastAPI; LiteLLM.
 
-`python -m tests.benchmarks.throughput [--rounds N] [--seconds N] [--litellm]`. Needs `wrk` and `nginx`: a
-Python client could not load one core of either. `--litellm` installs LiteLLM's proxy from the package index
+`python -m tests.benchmarks.throughput [--rounds N] [--seconds N] [--no-litellm]`. Needs `wrk` and `nginx`: a
+Python client could not load one core of either. LiteLLM's proxy is installed from the package index
 into an environment that is thrown away afterwards (a few minutes).
 """
 
@@ -170,7 +170,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3)
-    parser.add_argument("--litellm", action="store_true", help="install and measure LiteLLM's proxy as well")
+    parser.add_argument(
+        "--litellm",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="install LiteLLM's proxy into an environment that is thrown away, and measure it as well",
+    )
     parser.add_argument("--output", type=Path, help="write the report there as well")
     asked = parser.parse_args()
     if lacking := missing("wrk", "nginx", "taskset"):
