@@ -14,6 +14,7 @@ from service.proxy.config import AccessLogPlan, ProxyConfig, Timeouts
 from service.proxy.processes.adoption import adopt
 from service.proxy.processes.entrance import Entrance
 from service.proxy.traffic.health import Watches
+from service.proxy.traffic.telling import snapshot
 from tests.proxy.raw_client import Answered, RawClient, get, post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, ladder
@@ -505,9 +506,7 @@ async def test_waiting_is_measured(start_backend: StartBackend, start_proxy: Sta
         clients = Clients(proxy, group)
         await clients.ask("1", "2")
         await till.until_there("1")
-        gauges = {
-            (name, *labels): value for name, labels, value in proxy.plane.snapshot()["meters"]["gauges"]
-        }
+        gauges = {(name, *labels): value for name, labels, value in snapshot(proxy.plane)["meters"]["gauges"]}
         assert gauges["queued", ("model", "m")] == 1
         assert gauges["limited_in_flight", ("model", "m")] == 1
         assert gauges["concurrency_limit", ("model", "m")] == 1

@@ -20,6 +20,7 @@ from service.proxy.http.requests import Inbound, RequestReader
 from service.proxy.processes.adoption import adopt
 from service.proxy.processes.entrance import Entrance
 from service.proxy.traffic.health import Watches
+from service.proxy.traffic.telling import snapshot
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, eventually, ladder
@@ -169,7 +170,7 @@ async def test_a_body_is_held_until_its_answer_begins(
     await eventually(lambda: backend.bodies == [300 * KIB])
     assert proxy.plane.bodies.used == 300 * KIB
     assert [
-        each for each in proxy.plane.snapshot()["meters"]["gauges"] if each[0] == "request_buffer_bytes"
+        each for each in snapshot(proxy.plane)["meters"]["gauges"] if each[0] == "request_buffer_bytes"
     ] == [["request_buffer_bytes", (), 300 * KIB]]
     backend.may_answer.set()
     await eventually(lambda: proxy.plane.bodies.used == 0)

@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from service.proxy.gauges.exposition import HELP, Totals
 from service.proxy.gauges.meters import BOUNDS, OWN_SECONDS, SECONDS, Histogram
 from service.proxy.traffic.errand import MOST_ATTEMPTS
+from service.proxy.traffic.telling import snapshot
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
 from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, free_port, ladder
@@ -21,7 +22,7 @@ Page = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 def text_of(proxy: Proxy) -> str:
     totals = Totals()
-    totals.add(json.loads(json.dumps(proxy.plane.snapshot()))["meters"])
+    totals.add(json.loads(json.dumps(snapshot(proxy.plane)))["meters"])
     return totals.text()
 
 

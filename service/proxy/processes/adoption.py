@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from service.proxy.config import ProxyConfig
 from service.proxy.entry.door import Door
 from service.proxy.traffic.access_lines import Lines
+from service.proxy.traffic.telling import begin_at_zero
 from service.store.capture import Keyring
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def adopt(config: ProxyConfig, plane: DataPlane, entrance: Entrance, watches: Wa
     door.continue_from(plane.door)
     plane.door = door
     plane.routes.adopt(config.ladders)
-    plane.begin_at_zero()
+    begin_at_zero(plane)
     plane.budget.limit = config.mirroring.buffer_bytes
     plane.bodies.limit = config.clients.buffered
     plane.shipper.adopt(keyring, config.mirroring)

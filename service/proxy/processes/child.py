@@ -26,6 +26,7 @@ from service.proxy.processes.entrance import Entrance
 from service.proxy.processes.listening import BACKLOG
 from service.proxy.traffic.health import Watches
 from service.proxy.traffic.plane import DataPlane
+from service.proxy.traffic.telling import snapshot
 from service.store.shipping import CaptureStore
 
 TELL_SECONDS = 0.5
@@ -76,7 +77,7 @@ class Control:
             self._wake.clear()
 
     async def tell(self) -> None:
-        counts = {**self._plane.snapshot(), "orders": self._number}
+        counts = {**snapshot(self._plane), "orders": self._number}
         line = json.dumps(counts, separators=(",", ":")).encode() + b"\n"
         try:
             await asyncio.get_running_loop().sock_sendall(self._control, line)

@@ -189,7 +189,7 @@ class Crowd:
                 gauges["concurrency_limit", label] = floor.most
 
     def _begin_at_zero(self, model: str) -> None:
-        """As `plane.begin_at_zero` says: a first refusal must show as one."""
+        """As `telling.begin_at_zero` says: a first refusal must show as one."""
         for reason in ("full", "timeout"):
             self._plane.meters.counters["queue_refusals", (("model", model), ("reason", reason))] += 0
         self._plane.meters.histograms["queue_seconds", (("model", model),)]

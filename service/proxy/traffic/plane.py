@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import resource
 import time
 from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Protocol
@@ -25,11 +24,11 @@ from service.proxy.http.requests import Inbound
 from service.proxy.traffic.access_lines import Lines, has_failed
 from service.proxy.traffic.crowd import Crowd
 from service.proxy.traffic.downstream import ClientConnection
-from service.proxy.traffic.passage import Phase
 from service.proxy.traffic.pool import Server, Servers
 from service.proxy.traffic.relay import Relay
-from service.proxy.traffic.routing import RouteBook, rungs_down
+from service.proxy.traffic.routing import RouteBook
 from service.proxy.traffic.shares import Share
+from service.proxy.traffic.telling import begin_at_zero
 from service.store.capture import Capture, Ending, Keyring
 from service.store.counters import Dropped, Skipped
 from service.store.shipping import StoreDown, StoreFull
@@ -49,7 +48,7 @@ class RouteStore(Store, Protocol):
 
 
 class DataPlane:
-    """Made once per process; from `start` to `drain` it does what needs doing beside the connections."""
+    """Made once per process; `start` it before the first connection, `drain` it when told to stop."""
 
     def __init__(self, config: ProxyConfig, store: RouteStore, *, instance: str, place: int = 0) -> None:
         """`place` tells processes apart, from 0: they share what is limited for all of them."""
@@ -76,7 +75,7 @@ class DataPlane:
         self.shipper = Shipper(store, keyring, config.mirroring, self.budget, self.meters.ledger)
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop_lag = LoopLag(self.meters.histograms["loop_lag_seconds", ()].observe)
-        self.begin_at_zero()
+        begin_at_zero(self)
         self._request_prefix = os.urandom(6).hex().encode()
         self._request_count = 0
 
@@ -241,55 +240,6 @@ class DataPlane:
                 connection.drop()
         self._loop_lag.close()
         await self.access_log.close()
-
-    def snapshot(self) -> dict[str, Any]:
-        """For the parent: meters, and whether each model has a backend."""
-        now = time.monotonic()
-        gauges = self.meters.gauges
-        self.meters.counters["access_log_dropped", ()] = self.access_log.dropped
-        used = resource.getrusage(resource.RUSAGE_SELF)
-        self.meters.counters["cpu_seconds", ()] = used.ru_utime + used.ru_stime
-        gauges["requests_in_flight", ()] = len(self.relays) - self._crowd.waiting
-        if self.crowd is not None:
-            self.crowd.gauge()
-        gauges["clients", ()] = len(self.clients)
-        gauges["capture_buffer_bytes", ()] = self.budget.used
-        gauges["request_buffer_bytes", ()] = self.bodies.used
-        for name in ("backend_usable", "backend_outstanding", "backend_idle_connections"):
-            for server in self.servers:
-                gauges[name, (("backend", server.url),)] = 0
-        for server in self.servers:  # one address may be several, each with another API key
-            label = (("backend", server.url),)
-            gauges["backend_usable", label] = max(gauges["backend_usable", label], int(not server.is_ejected))
-            gauges["backend_outstanding", label] += server.outstanding
-            gauges["backend_idle_connections", label] += len(server.idle)
-        return {
-            "models": {
-                model: self.servers.is_up(ladder, self.routes.serving[model], now)
-                for model, ladder in self.config.ladders.items()
-            },
-            "routes": {route.model: dict(route.weights) for route in self.routes.all},
-            "meters": self.meters.snapshot(),
-        }
-
-    def begin_at_zero(self) -> None:
-        """Series that only begin to exist with what they count show no increase by their first."""
-        meters = self.meters
-        for reason in ("idle_closed", "backend_closed", "not_connected"):
-            meters.counters["retries", (("reason", reason),)] += 0
-        for phase in (Phase.QUEUE, Phase.CONNECTION, Phase.FIRST_BYTE, Phase.BODY):
-            meters.counters["client_disconnects", (("phase", phase.value),)] += 0
-        for server in self.servers:
-            for name in ("ejections", "backend_connections_opened", "backend_connect_failures"):
-                meters.counters[name, (("backend", server.url),)] += 0
-            meters.reused[server.url] += 0
-        for model, ladder in self.config.ladders.items():
-            for wanted in ladder.tiers:
-                for tier in list(rungs_down(ladder, wanted))[1:]:
-                    labels = (("model", model), ("from", wanted.name), ("to", tier.name))
-                    meters.counters["fallbacks", labels] += 0
-        meters.counters["access_log_dropped", ()] += 0
-        meters.histograms["connect_seconds", ()]
 
     def _follow(self, route: Route) -> None:
         if self.routes.follow(route):
