@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+from typing import Annotated
 
 import typer
 
@@ -16,7 +17,13 @@ def register(app: typer.Typer) -> None:
     app.command()(proxy)
 
 
-def proxy(config: ConfigOption = None) -> None:
+def proxy(
+    config: ConfigOption = None,
+    pinned: Annotated[
+        list[str] | None,
+        typer.Option(hidden=True, help="A variable that `tiergate up` set, not whoever started that."),
+    ] = None,
+) -> None:
     """Run the reverse proxy until SIGTERM, then finish what is under way.
 
     SIGHUP makes it read its configuration again.
@@ -24,11 +31,17 @@ def proxy(config: ConfigOption = None) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # one that comes too early must not end it
     settings = load_or_exit(config)
     from service.proxy.config import ProxyConfig
+    from service.proxy.processes.reloading import naming_what_is_pinned
     from service.proxy.processes.run import run
     from service.settings import load
 
+    unpinned = {name: text for name, text in os.environ.items() if name not in (pinned or ())}
+    before = load(settings.path, unpinned).proxy if pinned else settings.proxy
+
     def reread() -> ProxyConfig:
-        return load(settings.path, os.environ).proxy
+        wanted = load(settings.path, os.environ).proxy
+        now = load(settings.path, unpinned).proxy if pinned else wanted
+        return naming_what_is_pinned(wanted, before=before, now=now)
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     raise typer.Exit(run(settings.proxy, reread))

@@ -28,6 +28,9 @@ from service.store.tokens import create, lookup
 TOKEN_FILE = "token"
 """In the state directory."""
 TOKEN_SCOPES = ("read", "approve", "admin")
+PINNED = ("TIERGATE_STATE_DIR", "TIERGATE_PROXY_LISTEN", "TIERGATE_ADMIN_LISTEN")
+"""Said by the file, and told to every part, so that one which crashes comes back where it was whatever the
+file says by then; the proxy knows, and names what a reload cannot change."""
 WORKER_STOP_SECONDS = 30.0
 """Whatever a replay's time limit: a stopping worker gives up after ten seconds what is not answered by then;
 the rest is for judging and recording what was, and for Celery to close its pool."""
@@ -94,6 +97,7 @@ def everything(
             guard=guard,
             worker=worker,
             beat=beat,
+            pinned=[name for name in told if name in PINNED and not environ.get(name)],
             last_copy=lambda: copy_ledger(settings.database_url, redis_url, say),
         )
         supervisor = stack.enter_context(
@@ -127,6 +131,7 @@ def tiergate_parts(
     worker: Listen,
     beat: Listen,
     last_copy: Callable[[], None],
+    pinned: Sequence[str] = (),
 ) -> list[Part]:
     """The API, the Celery parts and the proxy, in the order of their start; each has a health address.
 
@@ -167,7 +172,7 @@ def tiergate_parts(
         ),
         Part(
             name="proxy",
-            command=(*tiergate, "proxy"),
+            command=(*tiergate, "proxy", *(f"--pinned={name}" for name in pinned)),
             ready=_ready(proxy_admin),
             stop_seconds=settings.proxy.drain_seconds + 10,
         ),

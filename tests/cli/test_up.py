@@ -255,5 +255,31 @@ def test_a_sighup_reloads_the_proxy_and_ends_nobody(tmp_path: Path, backend: str
         assert child.poll() is None
 
 
+def test_a_reload_names_what_waits_for_a_restart_of_up_too(tmp_path: Path, backend: str) -> None:
+    configuration(tmp_path, backend, proxy=free_port())
+    file = tmp_path / "tiergate.yaml"
+    with up(tmp_path) as (_, printed):
+        admin = re.findall(r"(http://\S+)/metrics", printed)[0]
+        assert reload(admin) == ("unchanged", [])
+        written = file.read_text()
+        file.write_text(re.sub(r"proxy: \{listen: '[0-9.:]+'", "proxy: {listen: '127.0.0.1:1'", written))
+        assert reload(admin) == ("unchanged", ["proxy.listen"])
+        assert "proxy.listen: a new value is taken at the next start" in log_of(tmp_path, "proxy")
+        file.write_text(written.replace("admin: '127.0.0.1:0'", "admin: '127.0.0.1:1'"))
+        assert reload(admin) == ("unchanged", ["proxy.admin"])
+        file.write_text(written + "store: {state_dir: other}\n")
+        assert "store.state_dir" in reload(admin)[1]
+        file.write_text(written)
+        assert reload(admin) == ("unchanged", [])
+        assert status_of(f"{address(printed, 'proxy')}/v1/models") == 200
+
+
+def reload(admin: str) -> tuple[str, list[str]]:
+    """What became of it, and which keys wait."""
+    with urllib.request.urlopen(f"{admin}/reload", data=b"", timeout=30) as answer:
+        told = json.load(answer)
+    return told["outcome"], told["needs_restart"]
+
+
 def log_of(directory: Path, part: str) -> str:
     return (directory / ".tiergate" / "logs" / f"{part}.log").read_text()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.proxy.config import ClientLimits, ListenerTls, Mirroring, ProxyConfig, Timeouts
-from service.proxy.processes.reloading import AT_START_ONLY, reload
+from service.proxy.processes.reloading import AT_START_ONLY, naming_what_is_pinned, reload
 from tests.proxy.standing import ladder
 
 CURRENT = ProxyConfig(ladders={"m": ladder("http://a")})
@@ -56,6 +56,16 @@ def test_it_waits_for_a_restart_and_is_named_as_in_the_file(name: str) -> None:
 def test_a_new_address_is_named_once() -> None:
     found = reload(CURRENT, replace(CURRENT, listen_host="::", listen_port=1))
     assert (found.waiting, found.is_change) == (("proxy.listen",), False)
+
+
+def test_what_is_pinned_is_named_when_the_file_says_something_new_and_only_then() -> None:
+    file = replace(CURRENT, listen_port=0)
+    pinned = replace(CURRENT, listen_port=41234)
+    same = naming_what_is_pinned(replace(pinned, max_request=5), before=file, now=file)
+    assert reload(pinned, same).waiting == ()
+    other = naming_what_is_pinned(pinned, before=file, now=replace(file, listen_port=8080))
+    assert reload(pinned, other).waiting == ("proxy.listen",)
+    assert reload(pinned, other).config == pinned
 
 
 def test_the_same_again_is_no_change() -> None:

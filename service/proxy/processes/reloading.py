@@ -32,6 +32,17 @@ class Reload:
     is_change: bool
 
 
+def naming_what_is_pinned(wanted: ProxyConfig, *, before: ProxyConfig, now: ProxyConfig) -> ProxyConfig:
+    """`wanted`, with what the file says of the next start where that has changed.
+
+    Whoever starts the proxy may pin an address that the file left to it, so that a crash changes nothing.
+    Then `wanted` has the pinned one, whatever the file says; `before` and `now` are the file alone, at the
+    start and now.
+    """
+    changed = [name for name in AT_START_ONLY if getattr(before, name) != getattr(now, name)]
+    return replace(wanted, **{name: getattr(now, name) for name in changed})
+
+
 def reload(current: ProxyConfig, wanted: ProxyConfig) -> Reload:
     """As much of `wanted` as can be had now."""
     differing = [name for name in AT_START_ONLY if getattr(current, name) != getattr(wanted, name)]
