@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 
 import zstandard
@@ -9,6 +10,12 @@ import zstandard
 MAX_DECODED = 64 * 1024 * 1024
 """Most bytes that one body may become; more is a bomb, or nothing we could judge."""
 
+MOST_MEMBERS = 1000
+"""gzip members or zstd frames, one after another, that one body may consist of."""
+
+_PADDING = re.compile(rb"\0*+")
+_ZLIB_STEP = 64 * 1024
+"""Bytes fed to zlib at once: what follows a member is copied, that much at most."""
 _ZLIB_WINDOWS = {"gzip": (31,), "deflate": (15, -15)}
 """zlib's window argument: gzip, and the two things that servers mean by deflate (RFC 9110, 8.4.1.2)."""
 
@@ -54,37 +61,59 @@ def _inflate(body: bytes, name: str, complete: bool, limit: int) -> bytes:
 
 def _inflate_members(body: bytes, window: int, complete: bool, limit: int) -> bytes:
     found = bytearray()
-    while body:
+    at = members = 0
+    while at < len(body):
         member = zlib.decompressobj(window)
-        found += member.decompress(body, limit + 1 - len(found))
-        if len(found) > limit:
-            raise Undecodable(f"body decodes to more than {limit} bytes")
+        members += 1
+        while not member.eof and at < len(body):
+            part = body[at : at + _ZLIB_STEP]
+            found += member.decompress(part, limit + 1 - len(found))
+            at += len(part)
+            if len(found) > limit:
+                raise Undecodable(f"body decodes to more than {limit} bytes")
         if not member.eof:
             if complete:
                 raise zlib.error("the compressed body ends early")
             return bytes(found)
         # gzip allows several members one after another; zero bytes behind the last are padding
-        body = member.unused_data.lstrip(b"\0")
+        at = _after_padding(body, at - len(member.unused_data))
+        _bound(members)
     return bytes(found)
 
 
 def _unpack_zstd(body: bytes, complete: bool, limit: int) -> bytes:
     found = bytearray()
-    while body:
-        # 128 MiB of window: what `zstd` itself accepts by default
-        frame = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
+    at = frames = 0
+    # 128 MiB of window: what `zstd` itself accepts by default
+    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    while at < len(body):
+        frame = decompressor.decompressobj()
+        frames += 1
         try:
-            for start in range(0, len(body), _ZSTD_STEP):
-                found += frame.decompress(body[start : start + _ZSTD_STEP])
+            while not frame.eof and at < len(body):
+                part = body[at : at + _ZSTD_STEP]
+                found += frame.decompress(part)
+                at += len(part)
                 if len(found) > limit:
                     raise Undecodable(f"body decodes to more than {limit} bytes")
-                if frame.eof:
-                    break
         except zstandard.ZstdError as error:
             raise Undecodable(f"not zstd: {error}") from None
         if not frame.eof:
             if complete:
                 raise Undecodable("not zstd: the compressed body ends early")
             return bytes(found)
-        body = frame.unused_data + body[start + _ZSTD_STEP :]
+        at -= len(frame.unused_data)
+        _bound(frames)
     return bytes(found)
+
+
+def _after_padding(body: bytes, at: int) -> int:
+    padding = _PADDING.match(body, at)
+    assert padding is not None
+    return padding.end()
+
+
+def _bound(members: int) -> None:
+    """Each costs as much as a kilobyte, however empty it is."""
+    if members > MOST_MEMBERS:
+        raise Undecodable(f"body of more than {MOST_MEMBERS} compressed members")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import statistics
 import time
 from random import Random
@@ -314,3 +315,29 @@ async def test_a_client_that_leaves_while_it_is_read_no_further_is_noticed(
         client.reset()
     await nothing_is_left(proxy)
     assert not backend.failures
+
+
+async def test_answers_of_our_own_wait_for_their_reader_and_for_everybody_else(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    """A client that pipelines questions and reads nothing is read no further, and holds nobody up."""
+    backend = await start_backend()
+    proxy = await start_proxy(ladder(backend.url))
+    rude = await proxy.connect()
+    flood = get(b"/v1/models") * 2000
+    sent, until = 0, time.monotonic() + 5.0
+    with contextlib.suppress(TimeoutError):
+        while time.monotonic() < until:
+            rude.writer.write(flood)
+            async with asyncio.timeout(0.5):
+                await rude.writer.drain()
+            sent += len(flood)
+    assert time.monotonic() < until, f"{sent} bytes of questions were read"
+    [connection] = proxy.plane.clients
+    assert len(connection._waiting) <= 8000  # of one read, and not of many
+    assert connection._transport.get_write_buffer_size() < 1024 * 1024
+    assert (await proxy.ask(post())).status == 200
+    answered = asyncio.get_running_loop().create_task(rude.reader.readexactly(3_000_000))
+    await asyncio.wait_for(answered, 20)  # who reads again is answered again
+    rude.reset()
+    await nothing_is_left(proxy)

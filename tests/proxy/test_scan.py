@@ -210,3 +210,10 @@ def test_a_byte_order_mark_hides_no_model() -> None:
 def test_labels_are_read_off_the_surface(body: bytes, streams: bool, structured: bool) -> None:
     surface = Surface(body)
     assert (surface.streams, surface.wants_structure) == (streams, structured)
+
+
+@pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+def test_a_body_that_some_readers_would_guess_to_be_json_is_refused(coding: str) -> None:
+    body = '{"model":"m"}'.encode(coding)
+    assert json.loads(body) == {"model": "m"}, "Python's reader is one of them"
+    assert Surface(body).model is Trouble.NOT_UTF8

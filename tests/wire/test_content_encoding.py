@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 import zlib
 
 import pytest
@@ -81,3 +82,26 @@ def test_what_came_of_an_interrupted_gzip_stream_is_read() -> None:
 def test_a_bomb_is_refused_at_the_limit(encoding: str, packed: bytes) -> None:
     with pytest.raises(Undecodable, match="more than 1000000 bytes"):
         decode(packed, encoding, limit=1_000_000)
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+def test_a_body_of_countless_empty_members_is_refused_in_no_time(coding: str) -> None:
+    """What follows a member must not be copied once for each of them."""
+    empty = gzip.compress(b"") if coding == "gzip" else zstandard.compress(b"")
+    body = empty * (8_000_000 // len(empty))
+    started = time.process_time()
+    with pytest.raises(Undecodable, match="members"):
+        decode(body, coding)
+    assert time.process_time() - started < 1.0
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+@pytest.mark.parametrize("size", [0, 1, 200, 70_000])
+def test_members_one_after_another_are_one_body(coding: str, size: int) -> None:
+    pack = gzip.compress if coding == "gzip" else zstandard.compress
+    parts = [bytes([number]) * size for number in range(20)]
+    assert decode(b"".join(map(pack, parts)), coding) == b"".join(parts)
+
+
+def test_padding_behind_gzip_is_passed_over() -> None:
+    assert decode(gzip.compress(b"a") + b"\0" * 3_000_000 + gzip.compress(b"b") + b"\0", "gzip") == b"ab"

@@ -6,7 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from urllib.parse import unquote
 
@@ -145,7 +145,7 @@ class Door:
         if self._guards and (guard := self._guards.get(model)) is not None:
             refusal = guard.refuse(inbound.body, plain, surface, generates=entry.generates)
             if refusal is not None:
-                return self._stopped(Skipped.REFUSED, refusal, model)
+                return self._stopped(Skipped.REFUSED, replace(refusal, model=model), model)
         self._sequence = self._ledger.numbers.take()
         kept: Subject | Skipped = Skipped.NOT_GENERATION
         stratum = ""
@@ -338,6 +338,7 @@ def _not_found(path: bytes) -> Refusal:
 def _trouble(trouble: Trouble) -> Refusal:
     message = {
         Trouble.DUPLICATE: "The body names `model` more than once.",
+        Trouble.NOT_UTF8: "The body is not in UTF-8, as JSON between systems must be (RFC 8259, 8.1).",
         Trouble.TOO_COMPLEX: "The body is too deep or has too many parts to find its `model`.",
     }[trouble]
     return Refusal(status=HTTPStatus.BAD_REQUEST, code=trouble.value, message=message, param="model")

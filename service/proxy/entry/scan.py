@@ -42,6 +42,8 @@ class Trouble(StrEnum):
 
     DUPLICATE = "duplicate_model"
     TOO_COMPLEX = "too_complex"
+    NOT_UTF8 = "not_utf8"
+    """UTF-16 or UTF-32, which some JSON readers guess: a model would be named where we see none."""
 
 
 class ModelName(NamedTuple):

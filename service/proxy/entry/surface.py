@@ -38,19 +38,19 @@ class Surface:
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-        parts = body.split(b'"', _MOST_PARTS)
         self._words: set[bytes] | None = None
         self.may_be_disguised = b"\\" in body and _ESCAPE in body
         """Words may stand here that `names` does not see, since their letters are escaped."""
         self.model: ModelName | Trouble | None = None
         """The top-level `model`."""
-        if len(parts) > _MOST_PARTS:
+        parts = body.split(b'"', _MOST_PARTS)
+        if len(parts) <= _MOST_PARTS:
+            self._words = {part for part in parts if len(part) <= _LONGEST_WORD}
+        if b"\0" in body[:4]:
+            self.model = Trouble.NOT_UTF8
+        elif self._words is None or self.may_be_disguised:
             self.model = find_model(body)
-            return
-        words = self._words = {part for part in parts if len(part) <= _LONGEST_WORD}
-        if self.may_be_disguised:
-            self.model = find_model(body)
-        elif b"model" in words:
+        elif b"model" in self._words:
             self.model = _leading_model(body, parts) or find_model(body)
 
     def names(self, word: bytes) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 LINGER_SECONDS = 2.0
 """How long a connection stays half-open after a last answer, so that a reset does not overtake it."""
+TURNS = 32
+"""Requests of one client that are answered without a backend before everybody else has a turn."""
 READ_AHEAD_BYTES = 1024 * 1024
 """Bodies of a client's next requests that are read while an answer is under way."""
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -101,6 +103,8 @@ class ClientConnection(asyncio.Protocol):
         self._stalls = False
         if self._relay is not None:
             self._relay.resume()
+        elif not self._advancing:
+            self._advance()
 
     # -- the relay calls these ---------------------------------------------------------------------
 
@@ -204,9 +208,17 @@ class ClientConnection(asyncio.Protocol):
     # -- inside ------------------------------------------------------------------------------------
 
     def _advance(self) -> None:
-        """Answer the next request, and the next, until one has to wait for a backend."""
+        """Answer the next request, and the next, until one has to wait for a backend or for the client."""
         self._advancing = True
-        while self._relay is None and self._waiting and self._lingers_until is None:
+        turns = TURNS
+        while (
+            self._relay is None
+            and self._waiting
+            and self._lingers_until is None
+            and not self._stalls
+            and turns > 0
+        ):
+            turns -= 1
             turn = self._waiting.popleft()
             if isinstance(turn, Refusal):
                 self._plane.refused(turn)
@@ -218,6 +230,8 @@ class ClientConnection(asyncio.Protocol):
         self._advancing = False
         if self._lingers_until is not None:
             return
+        if turns == 0 and self._waiting and self._relay is None:
+            asyncio.get_running_loop().call_soon(self._advance)
         if self._half_closed and self._relay is None and not self._waiting:
             self._transport.close()
             return
@@ -243,9 +257,12 @@ class ClientConnection(asyncio.Protocol):
         return bool(poll.poll(0))
 
     def _is_far_ahead(self) -> bool:
-        """Whether enough is read for the time after the answer that is under way."""
-        return self._relay is not None and (
-            len(self._waiting) >= self._plane.config.clients.pipelined
+        """Whether enough is read for the time after what is being answered."""
+        if self._relay is None and not self._waiting:
+            return False
+        return (
+            self._stalls
+            or len(self._waiting) >= self._plane.config.clients.pipelined
             or self._reader.bytes_read > READ_AHEAD_BYTES
         )
 

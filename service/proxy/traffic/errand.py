@@ -11,6 +11,7 @@ from service.proxy.entry.door import Admission
 from service.proxy.http.answers import AnswerReader
 from service.proxy.http.errors import Refusal, bad_gateway, gateway_timeout
 from service.proxy.http.heads import request_head
+from service.proxy.traffic.notices import why_unreached
 from service.proxy.traffic.passage import Phase
 from service.proxy.traffic.pool import Pick, Server
 from service.proxy.traffic.upstream import BackendConnection, connect
@@ -39,6 +40,8 @@ class Errand(ABC):
     """Backends that were asked to take the request."""
     failed: frozenset[Server] = frozenset()
     """Backends that it is not put to again."""
+    cause: str | None = None
+    """Why a backend failed it, the last one that did; or why they are all out."""
     sent: float | None = None
     """Monotonic: when the request had been written, the last time."""
     was_pooled = False
@@ -102,21 +105,24 @@ class Errand(ABC):
         server = self.server
         try:
             connection = await connect(server, seconds=self._plane.config.timeouts.connect)
-        except TimeoutError:
-            self._not_connected(gateway_timeout("connect_timeout", "The backend did not accept in time."))
-        except OSError:
-            self._not_connected(bad_gateway("backend_unreachable", "The backend could not be reached."))
+        except (OSError, ValueError) as error:  # a host name that is none is a UnicodeError
+            if isinstance(error, TimeoutError):
+                refusal = gateway_timeout("connect_timeout", "The backend did not accept in time.")
+            else:
+                refusal = bad_gateway("backend_unreachable", "The backend could not be reached.")
+            self._not_connected(refusal, why_unreached(error))
         else:
             self._connecting = None
             now = time.monotonic()
             self._plane.connected(server, now - self._since)
             self._send(connection, now)
 
-    def _not_connected(self, refusal: Refusal) -> None:
+    def _not_connected(self, refusal: Refusal, why: str) -> None:
         """Nothing was sent, so anybody else may be asked, whatever the request."""
         self._connecting = None
         self.server.end(self)
-        self._plane.not_connected(self.server)
+        self.cause = why
+        self._plane.not_connected(self.server, why)
         self.failed |= {self.server}
         if self.attempts < MOST_ATTEMPTS and self._plane.can_pick(self.admission, self.wanted, self.failed):
             self._plane.meters.count("retries", ("reason", "not_connected"))
@@ -148,6 +154,11 @@ class Errand(ABC):
             connection.transport.write(head)
             connection.transport.write(body)
         self.sent = time.monotonic()
+
+    def _failed(self, why: str, detail: str = "") -> None:
+        """The backend that has it did not do what it should; the detail goes to the log of failures alone."""
+        self.cause = why
+        self._plane.server_failed(self.server, f"{why}: {detail}" if detail else why)
 
     def _ask_again(self, reason: str) -> None:
         self._plane.meters.count("retries", ("reason", reason))
