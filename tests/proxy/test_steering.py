@@ -218,6 +218,17 @@ async def test_a_renewed_certificate_is_shown_without_being_asked_and_a_broken_o
         assert await proxy.counted("tls_certificate_days_left") == pytest.approx(300, abs=0.1)
         assert await proxy.counted("tls_reloads_total", outcome="applied") == 1
 
+        proxy.write(serving(content, backend.url, tls=settings | {"certificate_file": "tls/other.pem"}))
+        (tmp_path / "tls" / "other.pem").write_text(pair.certificate.read_text())
+        await proxy.reload()
+        assert await proxy.counted("tls_reloads_total", outcome="applied") == 1, "the same by another name"
+        authority.issue("proxy", days=100)
+        (tmp_path / "tls" / "other.pem").write_text(pair.certificate.read_text())
+        await proxy.reload()
+        assert await proxy.counted("tls_reloads_total", outcome="applied") == 2
+        third = await new_serial(proxy, context)
+        assert third != second
+
         pair.key.write_text("rubbish")
         await proxy.until_counted("tls_reloads_total", 1, outcome="refused")
         assert "there is no private key in PEM form in it" in proxy.log
@@ -226,10 +237,10 @@ async def test_a_renewed_certificate_is_shown_without_being_asked_and_a_broken_o
         await eventually(lambda: len(proxy.children) == 2, seconds=20)
         await proxy.until("/readyz", 200)
         for _ in range(10):  # also those that fall to the process that started while the file was broken
-            assert await new_serial(proxy, context) == second
+            assert await new_serial(proxy, context) == third
         await proxy.reload()
         assert await proxy.counted("config_reloads_total", outcome="refused") == 1
-        assert await new_serial(proxy, context) == second
+        assert await new_serial(proxy, context) == third
         stream.close()
         assert await asyncio.to_thread(proxy.stop) == 0
     assert "Traceback" not in proxy.log

@@ -35,6 +35,11 @@ def days_left(current: ListenerTls, now: datetime | None = None) -> float:
     return left.total_seconds() / 86400
 
 
+def renews(current: ListenerTls | None, wanted: ListenerTls | None) -> bool:
+    """Whether clients are shown something else under TLS; not when it is switched on or off."""
+    return current is not None and wanted is not None and _texts(current) != _texts(wanted)
+
+
 class Watch:
     """Notices that the files say something else than what is in use."""
 
@@ -55,7 +60,7 @@ class Watch:
             found = _read(*files)
         except TlsUnusable as error:
             found = error
-        if found == (self.current.certificate, self.current.key, self.current.client_ca):
+        if found == _texts(self.current):
             self._seen = None
             return None
         if self._seen is None or str(found) != str(self._seen):
@@ -69,6 +74,10 @@ class Watch:
         self.current = read_tls(*files)
         self._seen = None
         return self.current
+
+
+def _texts(listener: ListenerTls) -> _Texts:
+    return listener.certificate, listener.key, listener.client_ca
 
 
 def _read(certificate_file: Path, key_file: Path, client_ca_file: Path | None) -> _Texts:

@@ -17,7 +17,7 @@ from service.proxy.config import ProxyConfig
 from service.proxy.gauges.access_log import check_writable
 from service.proxy.gauges.meters import Meters
 from service.proxy.processes.admin import Page, json_page
-from service.proxy.processes.certificates import LOOK_SECONDS, Watch, days_left
+from service.proxy.processes.certificates import LOOK_SECONDS, Watch, days_left, renews
 from service.proxy.processes.control import Orders, framed
 from service.proxy.processes.reloading import reload
 from service.store.capture import Keyring
@@ -87,6 +87,8 @@ class Steering:
             found = reload(self.config, wanted)
             outcome = "applied" if found.is_change else "unchanged"
             self._meters.count("config_reloads", ("outcome", outcome))
+            if renews(self.config.tls, found.config.tls):
+                self._meters.count("tls_reloads", ("outcome", "applied"))
             if found.waiting:
                 _log.warning("%s: a new value is taken at the next start", ", ".join(found.waiting))
             self._tell(found.config)  # also when it says the same: an access log may have been moved
