@@ -55,7 +55,7 @@ async def _ask_all(backends: list[Backend]) -> dict[Backend, Answered | Unusable
         async def one(backend: Backend) -> Answered | Unusable:
             async with gate, client_of(backend, timeout=PATIENCE) as client:
                 try:
-                    return await _ask(client)
+                    return await _ask(client, backend)
                 except Unusable as error:
                     return error
 
@@ -63,7 +63,7 @@ async def _ask_all(backends: list[Backend]) -> dict[Backend, Answered | Unusable
     return {backend: task.result() for backend, task in tasks.items()}
 
 
-async def _ask(client: httpx.AsyncClient) -> Answered:
+async def _ask(client: httpx.AsyncClient, backend: Backend) -> Answered:
     async def get(path: str) -> _Page:
         return await _get(client, path)
 
@@ -74,7 +74,7 @@ async def _ask(client: httpx.AsyncClient) -> Answered:
         )
     listing = await get("/v1/models")
     if listing.status in (401, 403):
-        raise Unusable(f"refuses the API key ({listing.status}): correct api_key_file or api_key_env")
+        raise Unusable(_refused(backend, listing.status))
     if listing.status != 200:
         raise Unusable(f"answers GET /v1/models with {listing.status}: no OpenAI-compatible server is there")
     try:
@@ -96,6 +96,20 @@ async def _ask(client: httpx.AsyncClient) -> Answered:
         if page.status == 200 and (found := read(page.text)):
             return Answered(models=models, engine=found)
     return Answered(models=models, engine=None)
+
+
+def _refused(backend: Backend, status: int) -> str:
+    """It wants credentials: which ones it was given is a guess at which are wrong."""
+    key, headers = backend.api_key is not None, bool(backend.headers)
+    if key and headers:
+        return f"refuses the API key or the headers ({status}): correct api_key_file, api_key_env or headers"
+    if key:
+        return (
+            f"refuses the API key ({status}): correct api_key_file or api_key_env; it may want headers, too"
+        )
+    if headers:
+        return f"refuses the headers ({status}): correct them, or give it api_key_file or api_key_env"
+    return f"asks who we are ({status}): give it api_key_file, api_key_env or headers"
 
 
 async def _get(client: httpx.AsyncClient, path: str) -> _Page:

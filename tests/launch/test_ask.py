@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -116,7 +117,12 @@ def test_it_asks_as_the_proxy_does_by_tls_with_the_backends_headers(tmp_path: Pa
         trust = BackendTls(ca=authority.text)
         answer = ask(Backend(url=url, headers=(("x-tenant", "gold"),), tls=trust))
         assert isinstance(answer, Answered)
-        assert "refuses the API key (403)" in refusal(Backend(url=url, tls=trust))
+        assert "asks who we are (403): give it api_key_file, api_key_env or headers" in refusal(
+            Backend(url=url, tls=trust)
+        )
+        silver = Backend(url=url, headers=(("x-tenant", "silver"),), tls=trust)
+        assert "refuses the headers (403)" in refusal(silver)
+        assert "refuses the API key or the headers (403)" in refusal(replace(silver, api_key="k"))
         assert "name its authority in ca_file" in refusal(Backend(url=url))
 
 
