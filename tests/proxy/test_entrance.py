@@ -118,17 +118,70 @@ async def test_pipelined_requests_and_large_bodies_pass_both_ways(
     await sending
 
 
-async def test_plain_http_on_the_tls_port_is_closed_and_counted(
+async def test_plain_http_on_the_tls_port_is_told_so_in_the_clear_and_counted(
+    authority: Authority, start_backend: StartBackend, start_tls: StartTls
+) -> None:
+    backend = await start_backend()
+    standing = await start_tls(settings_of(authority.issue("proxy")), ladder(backend.url))
+    large = post(b'{"model":"m","x":"' + b"x" * 200_000 + b'"}')
+    for request in (post(), large, b"GET"):
+        client = await standing.connect_plainly()
+        await client.send(request)
+        answered = await client.answer()
+        assert (answered.status, answered.is_whole) == (400, True)
+        assert answered.header(b"x-tiergate-error") == [b"plain_http"]
+        assert answered.header(b"connection") == [b"close"]
+        assert answered.header(b"x-request-id") != []
+        assert b"https://" in answered.body
+        assert await client.rest() == b""
+        client.close()
+    client = await standing.connect_plainly()
+    await client.send(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert (await client.rest()).endswith(b"\r\n\r\n")
+    client.close()
+    await eventually(lambda: standing.outcomes() == {"plain_http": 4})
+    assert backend.requests == []
+    assert not standing.proxy.plane.clients
+
+
+async def test_who_speaks_plain_http_and_stays_is_ended(
     authority: Authority, start_backend: StartBackend, start_tls: StartTls
 ) -> None:
     backend = await start_backend()
     standing = await start_tls(settings_of(authority.issue("proxy")), ladder(backend.url))
     client = await standing.connect_plainly()
     await client.send(post())
-    assert b"200" not in await client.rest()
-    await eventually(lambda: standing.outcomes() == {"plain_http": 1})
-    assert backend.requests == []
-    assert not standing.proxy.plane.clients
+    assert (await client.answer()).status == 400
+    # Its own side stays open, and it goes on sending.
+    async with asyncio.timeout(10):
+        with contextlib.suppress(ConnectionError):
+            while standing.outcomes() != {"plain_http": 1}:
+                await client.send(b"x" * 1000)
+                await asyncio.sleep(0.05)
+    assert standing.outcomes() == {"plain_http": 1}
+    assert not standing.entrance._handshakes
+
+
+async def test_a_handshake_in_small_pieces_is_done(
+    authority: Authority, start_backend: StartBackend, start_tls: StartTls
+) -> None:
+    backend = await start_backend()
+    standing = await start_tls(settings_of(authority.issue("proxy")), ladder(backend.url))
+    plain = await standing.connect_plainly()
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    shaking = authority.client_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    while True:
+        try:
+            shaking.do_handshake()
+            break
+        except ssl.SSLWantReadError:
+            for each in outgoing.read():
+                await plain.send(bytes((each,)))
+                await asyncio.sleep(0)
+            incoming.write(await plain.reader.read(65536))
+    shaking.write(post(headers=[b"Connection: close"]))
+    await plain.send(outgoing.read())
+    await eventually(lambda: len(backend.requests) == 1 and standing.outcomes() == {"done": 1})
 
 
 async def test_a_client_that_does_not_trust_us_or_leaves_is_counted(

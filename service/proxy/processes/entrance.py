@@ -1,17 +1,20 @@
 """Where a client comes in: straight to its connection, or through a TLS handshake first.
 
-A handshake that fails, or never ends, costs a counter and nothing else. The certificate is that of the
-moment a client knocks; those that are in keep theirs.
+A handshake that fails, or never ends, costs a counter and nothing else; who speaks plain HTTP is told so in
+the clear. The certificate is that of the moment a client knocks; those that are in keep theirs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
 from service import tls
 from service.proxy.config import ListenerTls
+from service.proxy.http.errors import Refusal, refusal_bytes
 from service.proxy.traffic.downstream import LINGER_SECONDS, ClientConnection
 
 if TYPE_CHECKING:
@@ -22,6 +25,13 @@ MOST_HANDSHAKES = 512
 FLUSH_LOOK_SECONDS = 0.05
 """Between two looks at whether a slow client has taken the last of its answer."""
 
+PLAIN_HTTP = Refusal(
+    status=HTTPStatus.BAD_REQUEST,
+    code="plain_http",
+    message="This is plain HTTP, and the port speaks TLS: the address begins with https://.",
+)
+_METHOD = re.compile(rb"[A-Z]{1,20}(?: |\Z)")
+"""What a request begins with; no message of TLS begins with a letter."""
 _NO_CERTIFICATE = ("PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED")
 
 
@@ -55,8 +65,8 @@ class Entrance:
     def begun(self, handshake: Handshake) -> None:
         if len(self._handshakes) >= MOST_HANDSHAKES:
             oldest = next(iter(self._handshakes))
-            oldest.outcome = "crowded_out"
-            oldest.abort()
+            del self._handshakes[oldest]
+            oldest.end("crowded_out")
         self._handshakes[handshake] = None
 
     def over(self, handshake: Handshake, outcome: str) -> None:
@@ -68,16 +78,20 @@ class Handshake(asyncio.Protocol):
     """A client that has yet to show that it speaks TLS. What it says too early is kept for its connection."""
 
     _transport: asyncio.Transport
-    _shaking: asyncio.Task[None]
+    _deadline: asyncio.TimerHandle
 
     def __init__(self, entrance: Entrance, context: ssl.SSLContext) -> None:
         self._entrance = entrance
         self._context = context
+        self._patience = entrance.plane.config.clients.head
+        """Seconds from the client's knock until it is through."""
+        self._shaking: asyncio.Task[None] | None = None
+        """From the first byte on."""
         self._early: list[bytes] = []
         self._has_ended = False
         self._lost_by: Exception | None = None
         self._client: ClientConnection | None = None
-        self.outcome: str | None = None
+        self._outcome: str | None = None
         """Why we ended it, when it was us."""
 
     # -- asyncio calls these -----------------------------------------------------------------------
@@ -85,14 +99,21 @@ class Handshake(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._entrance.begun(self)
-        self._shaking = self._entrance.plane.spawn(self._shake())
-        # What is read before TLS has taken over is TLS's to read: in this order it takes over, is told that
-        # there is a connection, and is handed that, before anything else can be read.
-        loop = asyncio.get_running_loop()
-        loop.call_soon(loop.call_soon, self._pass_on)
+        self._end_after(self._patience, "timeout")
 
     def data_received(self, received: bytes) -> None:
+        if self._outcome is not None:
+            return
+        if self._shaking is None and _METHOD.match(received):
+            self._answer_in_the_clear(received)
+            return
         self._early.append(received)
+        if self._shaking is None:
+            self._shaking = self._entrance.plane.spawn(self._shake())
+            # What is read before TLS has taken over is TLS's to read: in this order it takes over, is told
+            # that there is a connection, and is handed that, before anything else can be read.
+            loop = asyncio.get_running_loop()
+            loop.call_soon(loop.call_soon, self._pass_on)
 
     def eof_received(self) -> bool:
         self._has_ended = True
@@ -101,6 +122,8 @@ class Handshake(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if self._client is not None:
             self._client.connection_lost(error)
+        elif self._shaking is None:
+            self._over(self._outcome or "left")
         else:
             self._lost_by = error
             self._shaking.cancel()  # it would wait for one that is gone
@@ -109,6 +132,34 @@ class Handshake(asyncio.Protocol):
 
     def abort(self) -> None:
         self._transport.abort()
+
+    def end(self, outcome: str) -> None:
+        """End it, unless it has an outcome already: then it is on its way out."""
+        self._outcome = self._outcome or outcome
+        self._transport.abort()
+
+    def _end_after(self, seconds: float, outcome: str) -> None:
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self.end, outcome)
+
+    def _over(self, outcome: str) -> None:
+        self._deadline.cancel()
+        self._entrance.over(self, outcome)
+
+    def _answer_in_the_clear(self, received: bytes) -> None:
+        """Say what is wrong, end our side, and wait a little for the client to end its own."""
+        self._outcome = "plain_http"
+        self._deadline.cancel()
+        self._transport.write(
+            refusal_bytes(
+                PLAIN_HTTP,
+                keep_alive=False,
+                body=not received.startswith(b"HEAD "),
+                request_id=self._entrance.plane.make_request_id(),
+            )
+        )
+        if not self._transport.is_closing():
+            self._transport.write_eof()
+        self._end_after(LINGER_SECONDS, "plain_http")
 
     def _pass_on(self) -> None:
         received, self._early = b"".join(self._early), []
@@ -127,7 +178,7 @@ class Handshake(asyncio.Protocol):
                 self,
                 self._context,
                 server_side=True,
-                ssl_handshake_timeout=self._entrance.plane.config.clients.head,
+                ssl_handshake_timeout=self._patience,  # ours ends sooner
                 ssl_shutdown_timeout=LINGER_SECONDS,
             )
         except OSError as error:
@@ -136,9 +187,9 @@ class Handshake(asyncio.Protocol):
             pass  # by `connection_lost`
         if encrypted is None or encrypted.is_closing():
             self._transport.abort()
-            self._entrance.over(self, self.outcome or _outcome_of(self._lost_by))
+            self._over(self._outcome or _outcome_of(self._lost_by))
             return
-        self._entrance.over(self, "done")
+        self._over("done")
         self._hand_over(encrypted)
 
     def _hand_over(self, encrypted: asyncio.Transport) -> None:
@@ -192,10 +243,6 @@ class EncryptedTransport:
 
 
 def _outcome_of(error: Exception | None) -> str:
-    if isinstance(error, ConnectionAbortedError):  # what the loop calls a handshake that took too long
-        return "timeout"
     if not isinstance(error, ssl.SSLError):
         return "left"
-    if error.reason == "HTTP_REQUEST":
-        return "plain_http"
     return "client_certificate" if error.reason in _NO_CERTIFICATE else "failed"
