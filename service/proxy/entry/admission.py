@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from service.proxy.entry.scan import MOST_CONTAINERS
+from service.proxy.entry.scan import MOST_ESCAPES
 from service.proxy.entry.surface import Surface
 
 ELIGIBLE = frozenset({b"/v1/chat/completions", b"/v1/completions", b"/v1/responses", b"/v1/messages"})
@@ -46,6 +46,11 @@ _SUSPICIOUS = {
 
 _EXPLICIT = frozenset({b"metadata", b"previous_response_id", b"conversation"})
 """Without one of these a body names no conversation."""
+
+MOST_READ = 16 * 1024 * 1024
+"""Bytes of a body that is read to its end, between two events of everybody's streams."""
+MOST_VALUES = 250_000
+"""Commas, containers and keys in it; the text of the largest prompts has fewer."""
 
 _LENGTHS = (2 * 1024, 8 * 1024, 32 * 1024, 128 * 1024)
 """Bytes of a request body."""
@@ -123,8 +128,13 @@ def is_suspicious(path: bytes, surface: Surface) -> bool:
 
 
 def read_json(plain: bytes) -> Any:
-    """The body's JSON value; None when it is none, or one that would cost too much memory."""
-    if plain.count(b"[") + plain.count(b"{") > MOST_CONTAINERS:
+    """The body's JSON value; None when it is none, or one that would cost everybody time and us memory."""
+    if len(plain) > MOST_READ:
+        return None
+    # A member of an object costs about three times as much as one of an array.
+    if sum(map(plain.count, (b"[", b"{", b","))) + 2 * plain.count(b'":') > MOST_VALUES:
+        return None
+    if plain.count(b"\\") > MOST_ESCAPES:
         return None
     try:
         return json.loads(plain)

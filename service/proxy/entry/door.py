@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import json
-import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from urllib.parse import unquote
-
-import zstandard
 
 from evaluators.exchange import Endpoint, Request
 from service.fleet import Ladder, Tier
@@ -18,6 +14,7 @@ from service.proxy.captures.recorder import Subject
 from service.proxy.config import ProxyConfig
 from service.proxy.entry import admission
 from service.proxy.entry.guards import guards
+from service.proxy.entry.packing import packed, unpacked
 from service.proxy.entry.scan import ModelName, Trouble, form_model, renamed
 from service.proxy.entry.surface import Surface
 from service.proxy.gauges.meters import Ledger
@@ -33,15 +30,6 @@ from service.wire import (
     is_stateful,
     read_body,
 )
-from service.wire.content_encoding import Undecodable, decode
-
-_ENCODERS: Mapping[bytes, Callable[[bytes], bytes]] = {
-    b"": bytes,
-    b"identity": bytes,
-    b"gzip": gzip.compress,
-    b"deflate": zlib.compress,
-    b"zstd": zstandard.compress,
-}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,9 +54,7 @@ class Admission:
         if self.found is None or self.plain is None or self.found.name == tier.model:
             return self.inbound.body
         body = renamed(self.plain, self.found, tier.model)
-        for coding in self.inbound.head.content_encoding.split(b","):
-            body = _ENCODERS[coding.strip().removeprefix(b"x-")](body)
-        return body
+        return packed(body, self.inbound.head.content_encoding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +110,9 @@ class Door:
             entry = head.entry = self._entry(head)
         if entry.answer is not None:
             return self._stopped(Skipped.NOT_GENERATION, entry.answer)
-        plain = inbound.body if not head.content_encoding else self._decoded(inbound)
+        plain: bytes | None = inbound.body
+        if head.content_encoding:
+            plain = unpacked(inbound.body, head.content_encoding, most=self._config.max_request)
         surface: Surface | None = None
         found: ModelName | Trouble | None = None
         if plain:
@@ -252,14 +240,6 @@ class Door:
         self._ledger.numbers.take()
         self._ledger.arrived(model, "", reason)
         return answer
-
-    def _decoded(self, inbound: Inbound) -> bytes | None:
-        try:
-            return decode(
-                inbound.body, inbound.head.content_encoding.decode("latin-1"), limit=self._config.max_request
-            )
-        except Undecodable:
-            return None
 
     def _ladder(self, head: Head, found: ModelName | Trouble | None, plain: bytes | None) -> Ladder | Refusal:
         if isinstance(found, Trouble):

@@ -10,8 +10,8 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
-MOST_CONTAINERS = 200_000
-"""Objects and arrays in a body that is read to its end; each costs the proxy memory."""
+MOST_ESCAPES = 1_000_000
+"""Backslashes in a body that is read, or in the part of it that is passed over."""
 MOST_TOKENS = 200_000
 """Strings, objects and arrays that are passed over to find a model; each costs everybody time."""
 
@@ -20,7 +20,7 @@ _SPELLED = b"\\u006"
 """Every letter of "model" is U+006x: without this no key is `model` in disguise."""
 _VALUE = re.compile(rb'[ \t\r\n]*+:[ \t\r\n]*+("(?:[^"\\]|\\.)*+")?', re.DOTALL)
 """A colon and what follows it, as far as that is a string."""
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[][{}]', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[][{}]', re.DOTALL)
 """A string, whole unless the body ends in it; or what opens or closes a container."""
 _KEY_END = re.compile(rb"[ \t\r\n]*+:")
 _OPENING, _CLOSING = b"{[", b"}]"
@@ -101,6 +101,8 @@ def renamed(body: bytes, found: ModelName, name: str) -> bytes:
 
 def _climb(body: bytes, start: int, end: int) -> int | None:
     """How many more containers open than close between two places outside of strings; None if too many."""
+    if body.count(b"\\", start, end) > MOST_ESCAPES:
+        return None
     depth = 0
     for tokens, token in enumerate(_TOKEN.finditer(body, start, end)):
         if tokens > MOST_TOKENS:
@@ -115,6 +117,8 @@ def _climb(body: bytes, start: int, end: int) -> int | None:
 
 def _walk(body: bytes) -> ModelName | Trouble | None:
     """Look at every key of the outermost object: more than one may be `model`, or spell it with escapes."""
+    if body.count(b"\\") > MOST_ESCAPES:
+        return Trouble.TOO_COMPLEX
     found: ModelName | None = None
     depth = keys = 0
     for tokens, token in enumerate(_TOKEN.finditer(body)):

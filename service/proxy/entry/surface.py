@@ -11,7 +11,9 @@ import re
 from service.proxy.entry.scan import ModelName, Trouble, find_model
 
 _MOST_PARTS = 4000
-"""More quotes than this and every word is looked for by itself, so that memory stays bounded."""
+"""Between quotes, at once: so that memory stays bounded."""
+_MOST_IN_ALL = 500_000
+_WINDOW = 64 * 1024
 _LONGEST_WORD = 32
 _ESCAPE = b"\\u00"
 """A key may be spelled with it, and no pure ASCII key without."""
@@ -38,7 +40,6 @@ class Surface:
 
     def __init__(self, body: bytes) -> None:
         self._body = body
-        self._words: set[bytes] | None = None
         self.may_be_disguised = b"\\" in body and _ESCAPE in body
         """Words may stand here that `names` does not see, since their letters are escaped."""
         self.model: ModelName | Trouble | None = None
@@ -46,22 +47,23 @@ class Surface:
         parts = body.split(b'"', _MOST_PARTS)
         if len(parts) <= _MOST_PARTS:
             self._words = {part for part in parts if len(part) <= _LONGEST_WORD}
+        else:
+            self._words, is_all = _words_of_many(body)
+            self.may_be_disguised |= not is_all
         if b"\0" in body[:4]:
             self.model = Trouble.NOT_UTF8
-        elif self._words is None or self.may_be_disguised:
+        elif len(parts) > _MOST_PARTS or self.may_be_disguised:
             self.model = find_model(body)
         elif b"model" in self._words:
             self.model = _leading_model(body, parts) or find_model(body)
 
     def names(self, word: bytes) -> bool:
         """Whether the word stands between quotes, as a key or as a whole value of at most 32 bytes."""
-        return word in self._words if self._words is not None else b'"%b"' % word in self._body
+        return word in self._words
 
     def names_any(self, words: frozenset[bytes]) -> bool:
         """Whether one of these words does."""
-        if self._words is not None:
-            return not words.isdisjoint(self._words)
-        return any(b'"%b"' % word in self._body for word in words)
+        return not words.isdisjoint(self._words)
 
     @property
     def streams(self) -> bool:
@@ -72,6 +74,19 @@ class Surface:
     def wants_structure(self) -> bool:
         """Whether the request asks for structured output or offers tools."""
         return self.names_any(_STRUCTURED)
+
+
+def _words_of_many(body: bytes) -> tuple[set[bytes], bool]:
+    """The short parts of a body with very many quotes, window by window; and whether these are all."""
+    words: set[bytes] = set()
+    at = seen = 0
+    while at < len(body) and seen < _MOST_IN_ALL:
+        parts = body[at : at + _WINDOW].split(b'"')
+        # The last part may go on: it comes again with the next window, unless it is as long as one.
+        at += _WINDOW - (len(parts[-1]) if len(parts) > 1 and at + _WINDOW < len(body) else 0)
+        seen += len(parts)
+        words.update(part for part in parts if len(part) <= _LONGEST_WORD)
+    return words, at >= len(body)
 
 
 def _leading_model(body: bytes, parts: list[bytes]) -> ModelName | None:
