@@ -6,12 +6,13 @@ import asyncio
 import json
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from service.fleet import Route
+from service.fleet import Limits, Route
 from service.proxy.config import AccessLogPlan, Mirroring, Timeouts
 from service.proxy.traffic.access_lines import FIELDS, KNOWN_PATHS, Lines, address
 from service.proxy.traffic.telling import snapshot
@@ -75,6 +76,7 @@ async def test_a_request_that_a_backend_answered(
         "status": 200,
         "ending": "complete",
         "error": None,
+        "cause": None,
         "streamed": False,
         "bytes_in": len(body),
         "bytes_out": 2,
@@ -154,6 +156,10 @@ async def test_nobody_is_there(start_proxy: StartProxy, logged: AccessLogPlan, l
     assert unreachable["send_ms"] is None
     assert (down["status"], down["backend"], down["attempts"]) == (503, None, 0)
     assert down["drawn"] == "error"
+    assert [line["cause"] for line in (unreachable, down)] == ["refused the connection"] * 2
+    await proxy.captures(2)
+    assert [line["capture"] for line in (unreachable, down)] == ["sampled"] * 2
+    assert proxy.ledger["sampled|m"] == proxy.ledger["shipped|m"] == 2, "as the ledger has it"
 
 
 async def test_a_fallback_names_the_tier_that_was_wanted_and_a_retry_its_attempts(
@@ -168,6 +174,80 @@ async def test_a_fallback_names_the_tier_that_was_wanted_and_a_retry_its_attempt
     [line] = await lines(1)
     assert (line["tier"], line["wanted_tier"]) == ("t0", "t1")
     assert (line["backend"], line["attempts"]) == (backend.url, 2)
+    assert line["cause"] == "refused the connection", "of the backend that was asked first"
+
+
+async def test_a_retry_after_a_reload_in_the_tier_that_was_wanted_is_no_fallback(
+    start_backend: StartBackend, start_proxy: StartProxy, logged: AccessLogPlan, lines: ReadLog
+) -> None:
+    """The tier of the new file is another object of the same name."""
+
+    async def script(received: Received, peer: Peer) -> None:
+        proxy.plane.servers.adopt({"m": ladder([gone.url, good.url])})
+        peer.reset()
+
+    gone, good = await start_backend(script), await start_backend()
+    proxy = await start_proxy(ladder(gone.url), access_log=logged)
+    answered = await proxy.ask(post())
+    assert answered.status == 200
+    assert not answered.header(b"x-tiergate-fallback-from")
+    [line] = await lines(1)
+    assert (line["tier"], line["wanted_tier"], line["attempts"]) == ("t0", None, 2)
+    assert line["cause"] == "reset the connection without an answer"
+
+
+@pytest.mark.parametrize(
+    ("limits", "body", "said"),
+    [
+        (Limits(max_request=100), b'{"model":"m","x":"%b"}' % (b"x" * 100), (413, "request_too_large")),
+        (Limits(require_max_tokens=True), b'{"model":"m"}', (400, "max_tokens_required")),
+        (Limits(max_output_tokens=5), b'{"model":"m","max_tokens":6}', (400, "max_tokens_too_large")),
+    ],
+)
+async def test_who_is_over_a_limit_of_a_model_is_logged_with_the_model(
+    limits: Limits,
+    body: bytes,
+    said: tuple[int, str],
+    start_proxy: StartProxy,
+    logged: AccessLogPlan,
+    lines: ReadLog,
+) -> None:
+    model = replace(ladder("http://127.0.0.1:1"), limits=limits)
+    proxy = await start_proxy(model, access_log=logged)
+    await proxy.ask(post(body, headers=[b"Authorization: Bearer sk-secret"]))
+    [line] = await lines(1)
+    assert (line["status"], line["error"]) == said
+    assert (line["model"], line["tier"], line["backend"]) == ("m", None, None)
+    assert re.fullmatch("[0-9a-f]{16}", str(line["tenant"]))
+    assert line["capture"] == "refused"
+    assert proxy.ledger == {"seen|m": 1, "skipped|m|refused": 1}
+
+
+async def test_who_is_turned_away_is_logged_as_the_ledger_has_it(
+    start_backend: StartBackend, start_proxy: StartProxy, logged: AccessLogPlan, lines: ReadLog
+) -> None:
+    go_on = asyncio.Event()
+
+    async def script(received: Received, peer: Peer) -> None:
+        await go_on.wait()
+        await peer.send(OK)
+
+    backend = await start_backend(script)
+    model = replace(ladder(backend.url), limits=Limits(concurrency=1, queue=1))
+    proxy = await start_proxy(model, access_log=logged)
+    first, second = await proxy.connect(), await proxy.connect()
+    for client in (first, second):
+        await client.send(post())
+    await eventually(lambda: len(proxy.plane.relays) == 2)
+    assert (await proxy.ask(post())).status == 429
+    second.abort()
+    turned_away, left = await lines(2)
+    assert (turned_away["status"], turned_away["model"], turned_away["capture"]) == (429, "m", "refused")
+    assert (left["status"], left["ending"], left["capture"]) == (None, "censored", "refused")
+    assert proxy.ledger["skipped|m|refused"] == 2
+    go_on.set()
+    assert (await first.answer()).status == 200
+    first.close()
 
 
 async def test_endings_that_only_the_log_can_tell_apart(

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from service.fleet import Backend
-from service.proxy.traffic.health import Watches, probe, watch_forever
+from service.proxy.traffic.health import NoAnswer, Watches, probe, watch_forever
 from service.proxy.traffic.pool import FAILURES_TO_EJECT, Server
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import OK, Peer, Received
@@ -20,25 +20,39 @@ from tests.proxy.standing import StartBackend, StartProxy, eventually, free_port
         (OK, 200),
         (b"HTTP/1.1 404 Not Found\r\n\r\n", 404),
         (b"HTTP/1.1 503\r\n\r\n", 503),
-        (b"what?\r\n", None),
-        (b"", None),
+        (b"what?\r\n", "gave an unreadable answer"),
+        (b"HTTP/1.1 200" + b"x" * 100_000, "gave an unreadable answer"),
+        (b"", "closed the connection without an answer"),
     ],
 )
-async def test_a_probe_is_a_status_or_nothing(
-    answer: bytes, status: int | None, start_backend: StartBackend
+async def test_a_probe_is_a_status_or_why_there_is_none(
+    answer: bytes, status: int | str, start_backend: StartBackend
 ) -> None:
     async def script(received: Received, peer: Peer) -> None:
         await peer.send(answer)
         peer.close()
 
     backend = await start_backend(script)
-    assert await probe(Server(Backend(url=backend.url, api_key="k"))) == status
+    server = Server(Backend(url=backend.url, api_key="k"))
+    if isinstance(status, int):
+        assert await probe(server) == status
+    else:
+        with pytest.raises(NoAnswer, match=f"^{status}$"):
+            await probe(server)
     assert backend.last.line == b"GET /health HTTP/1.1"
     assert backend.last.header(b"authorization") == [b"Bearer k"]
 
 
-async def test_nobody_there_is_nothing() -> None:
-    assert await probe(Server(Backend(url=f"http://127.0.0.1:{free_port()}"))) is None
+async def test_nobody_there_and_nobody_who_speaks_are_told_apart(start_backend: StartBackend) -> None:
+    with pytest.raises(NoAnswer, match=r"^refused the connection$"):
+        await probe(Server(Backend(url=f"http://127.0.0.1:{free_port()}")))
+
+    async def script(received: Received, peer: Peer) -> None:
+        assert await peer.gone()
+
+    silent = await start_backend(script)
+    with pytest.raises(NoAnswer, match=r"^timed out$"):
+        await probe(Server(Backend(url=silent.url)), seconds=0.1)
 
 
 async def test_a_loading_backend_is_ejected_and_comes_back(
@@ -63,6 +77,25 @@ async def test_a_loading_backend_is_ejected_and_comes_back(
     await asyncio.gather(watch, return_exceptions=True)
 
 
+@pytest.mark.parametrize(
+    ("status", "is_out"), [(b"500", True), (b"502", True), (b"404", False), (b"401", False)]
+)
+async def test_a_health_page_that_fails_three_times_ejects_and_one_that_is_not_there_does_not(
+    status: bytes, is_out: bool, start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    async def script(received: Received, peer: Peer) -> None:
+        await peer.send(b"HTTP/1.1 %b No\r\ncontent-length: 0\r\n\r\n" % status)
+
+    backend = await start_backend(script)
+    proxy = await start_proxy(ladder(backend.url))
+    [server] = proxy.plane.servers
+    watches = Watches(proxy.plane)
+    watches.adopt(0.01)
+    await eventually(lambda: len(backend.requests) > FAILURES_TO_EJECT)
+    assert server.is_ejected is is_out
+    watches.adopt(None)
+
+
 async def test_a_probe_brings_a_backend_back_although_its_trial_still_hangs(
     start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
@@ -78,7 +111,7 @@ async def test_a_probe_brings_a_backend_back_although_its_trial_still_hangs(
     proxy = await start_proxy(ladder(backend.url))
     [server] = proxy.plane.servers
     for _ in range(FAILURES_TO_EJECT):
-        proxy.plane.server_failed(server)
+        proxy.plane.server_failed(server, "fell silent")
     server.until = 0.0  # as after its time
     trial = await proxy.connect()
     await trial.send(post())
@@ -107,7 +140,7 @@ async def test_what_began_before_the_ejection_does_not_end_the_trial(
     older = await proxy.connect()
     await older.send(post())
     await eventually(lambda: server.outstanding == 1)
-    proxy.plane.server_failed(server, surely=True)
+    proxy.plane.server_failed(server, "fell silent", surely=True)
     server.until = 0.0
     trial = await proxy.connect()
     await trial.send(post())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from service.fleet import Backend, BackendTls, Ladder, Route, Tier
-from service.proxy.traffic.health import probe
+from service.proxy.traffic.health import NoAnswer, probe
 from service.proxy.traffic.pool import Server
 from service.store.capture import Ending
 from tests.authority import Authority
@@ -68,7 +68,8 @@ async def test_a_backend_that_cannot_prove_its_name_gets_nothing(
     answered = await proxy.ask(post())
     assert (answered.status, answered.error) == (502, b"backend_unreachable")
     assert backend.requests == []
-    assert await probe(Server(configured)) is None
+    with pytest.raises(NoAnswer, match=r"^TLS verification failed: .*(certificate|match)"):
+        await probe(Server(configured))
 
 
 async def test_whoever_answers_is_taken_only_where_that_is_said(
@@ -136,7 +137,8 @@ async def test_nobody_behind_a_unix_socket_is_nobody_there(start_proxy: StartPro
     proxy = await start_proxy(only(configured))
     answered = await proxy.ask(post())
     assert (answered.status, answered.error) == (502, b"backend_unreachable")
-    assert await probe(Server(configured)) is None
+    with pytest.raises(NoAnswer, match=r"^its socket does not exist$"):
+        await probe(Server(configured))
 
 
 async def test_a_backend_on_ipv6_is_asked_there(start_backend: StartBackend, start_proxy: StartProxy) -> None:

@@ -38,6 +38,7 @@ HELP = {
     "request_buffer_bytes": "Bytes of request bodies above 64 KiB that are read and not yet being answered.",
     "access_log_dropped": "Lines of the access log that were drawn and could not be written.",
     "backend_usable": "Processes that send requests to the backend.",
+    "backend_denied": "Processes whose health check the backend answers with 401 or 403.",
     "backend_outstanding": "Requests under way to the backend.",
     "backend_idle_connections": "Open connections to the backend without a request.",
     "backend_connections_opened": "Connections opened to the backend.",

@@ -18,6 +18,8 @@ class Refusal:
     param: str | None = None
     retry_after: int | None = None
     """Seconds."""
+    model: str | None = None
+    """Whose limits turn it away, if a model's do."""
 
 
 def malformed(reason: str) -> Refusal:

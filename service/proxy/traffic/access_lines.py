@@ -59,6 +59,7 @@ FIELDS = (
     "status",
     "ending",
     "error",
+    "cause",
     "streamed",
     "bytes_in",
     "bytes_out",
@@ -97,12 +98,13 @@ class Lines:
             **self._request(relay.inbound, relay.request_id, wall),
             "model": relay.admission.ladder.model,
             "tier": relay.tier.name,
-            "wanted_tier": None if relay.tier is relay.wanted else relay.wanted.name,
+            "wanted_tier": None if relay.tier.name == relay.wanted.name else relay.wanted.name,
             "backend": address(relay.server.url) if relay.attempts else None,
             "attempts": relay.attempts,
             "status": refusal.status.value if refusal else None if head is None else head.status,
             "ending": None if relay.ending is None else relay.ending.value,
             "error": refusal.code if refusal else None,
+            "cause": relay.cause,
             "streamed": head is not None and head.header(b"content-type")[:17].lower() == _EVENT_STREAM,
             "bytes_in": relay.inbound.size,
             "bytes_out": len(error_body(refusal)) if refusal else relay.body_bytes,
@@ -124,15 +126,20 @@ class Lines:
         drawn: str,
     ) -> Entry:
         """A request that went to no backend; `inbound` is None when it could not even be read."""
-        error, content = (
-            (answer.code, error_body(answer)) if isinstance(answer, Refusal) else (None, answer.content)
-        )
+        model: str | None = None
+        error, content = None, b""
+        if isinstance(answer, Refusal):
+            model, error, content = answer.model, answer.code, error_body(answer)
+        else:
+            content = answer.content
         return {
             **self._request(inbound, request_id, wall),
+            "model": model,
             "status": answer.status.value,
             "error": error,
             "bytes_in": None if inbound is None else inbound.size,
             "bytes_out": len(content),
+            "capture": None if model is None else Skipped.REFUSED.value,
             "drawn": drawn,
         }
 

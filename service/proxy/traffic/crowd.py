@@ -123,12 +123,13 @@ class Crowd:
         relay.phase = Phase.OVER
         plane.relays.discard(relay)
         self.over(relay)
-        plane.meters.request_bytes += relay.inbound.size
-        if log.is_on and (drawn := log.draw(failed=has_failed(relay))) is not None:
-            log.write(plane.lines.of_relay(relay, now=now, wall=time.time(), drawn=drawn))
         if relay.recording is not None:
             relay.recording.discard()
             plane.meters.ledger.skipped(relay.recording.subject.model, Skipped.REFUSED)
+            relay.recording, relay.admission.skipped = None, Skipped.REFUSED
+        plane.meters.request_bytes += relay.inbound.size
+        if log.is_on and (drawn := log.draw(failed=has_failed(relay))) is not None:
+            log.write(plane.lines.of_relay(relay, now=now, wall=time.time(), drawn=drawn))
 
     def over(self, relay: Relay) -> None:
         """The request has ended, wherever it was."""

@@ -6,6 +6,7 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
+from service.proxy.traffic.notices import UNREADABLE, why_unreached
 from service.proxy.traffic.pool import Server
 
 if TYPE_CHECKING:
@@ -13,20 +14,33 @@ if TYPE_CHECKING:
 
 PROBE_TIMEOUT = 5.0
 """Seconds; a busy engine may take its time."""
+NOT_NOW = 503
+"""The status of a backend that is loading or told to stop: it says so itself."""
 EJECTED_SECONDS = 1.0
 """Between two questions to a backend that is out."""
 
 
+class NoAnswer(Exception):
+    """A backend said nothing that is HTTP when it was asked for its health; why, in a few words."""
+
+
 async def watch_forever(plane: DataPlane, server: Server, seconds: float) -> None:
-    """Probe one backend: its silence counts like a client's failed request, its answer ends an ejection."""
+    """Probe one backend: silence and 5xx count like a failed request, any other answer ends an ejection.
+
+    An engine without such a page answers 404, and one whose key we do not have 401: both are there.
+    """
     while True:
         pause = min(seconds, EJECTED_SECONDS) if server.is_ejected else seconds
         await asyncio.sleep(pause * random.uniform(0.8, 1.2))  # processes must not ask in step
-        status = await probe(server)
-        if status is None:
-            plane.server_failed(server)
-        elif status == 503:  # loading, or told to stop
-            plane.server_failed(server, surely=True)
+        try:
+            status = await probe(server)
+        except NoAnswer as error:
+            plane.server_failed(server, f"{error}, when asked for its health")
+            continue
+        server.notices.checked(status)
+        if status >= 500:
+            why = f"answered {status} when asked for its health"
+            plane.server_failed(server, why, surely=status == NOT_NOW)
         else:
             plane.server_answered(server)
 
@@ -44,14 +58,15 @@ class Watches:
         wanted = set(self._plane.servers) if seconds is not None else set()
         for server in set(self._watching) - (wanted if seconds == self._seconds else set()):
             self._watching.pop(server).cancel()
+            server.notices.denied = None  # nobody looks any more
         self._seconds = seconds
         if seconds is not None:
             for server in wanted - set(self._watching):
                 self._watching[server] = self._plane.spawn(watch_forever(self._plane, server, seconds))
 
 
-async def probe(server: Server) -> int | None:
-    """The status of GET /health, whatever it is; None when there is no answer."""
+async def probe(server: Server, seconds: float = PROBE_TIMEOUT) -> int:
+    """The status of GET /health, whatever it is; NoAnswer when there is none within so many seconds."""
     headers = [(b"host", server.authority), (b"user-agent", b"tiergate"), (b"connection", b"close")]
     if server.api_key is not None:
         headers.append((b"authorization", b"Bearer " + server.api_key))
@@ -59,7 +74,7 @@ async def probe(server: Server) -> int | None:
     headers = [*(each for each in headers if each[0] not in ours), *server.headers]
     question = b"GET /health HTTP/1.1\r\n%b\r\n" % b"".join(b"%b: %b\r\n" % each for each in headers)
     try:
-        async with asyncio.timeout(PROBE_TIMEOUT):
+        async with asyncio.timeout(seconds):
             if server.socket is not None:
                 reader, writer = await asyncio.open_unix_connection(server.socket)
             else:
@@ -69,8 +84,12 @@ async def probe(server: Server) -> int | None:
                 line = (await reader.readline()).split(b" ", 2)
             finally:
                 writer.transport.abort()
-    except (OSError, TimeoutError, ValueError):
-        return None
+    except OSError as error:
+        raise NoAnswer(why_unreached(error)) from error
+    except ValueError as error:  # a line without end
+        raise NoAnswer(why_unreached(error) if isinstance(error, UnicodeError) else UNREADABLE) from error
+    if line == [b""]:
+        raise NoAnswer("closed the connection without an answer")
     if len(line) < 2 or not line[0].startswith(b"HTTP/1.") or not line[1][:3].isdigit():
-        return None
+        raise NoAnswer(UNREADABLE)
     return int(line[1][:3])

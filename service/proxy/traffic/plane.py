@@ -111,18 +111,21 @@ class DataPlane:
         self.meters.histograms["connect_seconds", ()].observe(seconds)
         self.meters.count("backend_connections_opened", ("backend", server.url))
 
-    def not_connected(self, server: Server) -> None:
+    def not_connected(self, server: Server, why: str) -> None:
         self.meters.count("backend_connect_failures", ("backend", server.url))
-        self.server_failed(server, surely=True)
+        self.server_failed(server, why, surely=True)
 
-    def server_failed(self, server: Server, *, surely: bool = False) -> None:
-        if server.failed(time.monotonic(), surely=surely):
+    def server_failed(self, server: Server, why: str, *, surely: bool = False) -> None:
+        """A backend failed a request or its health check; `why` is for the log."""
+        now = time.monotonic()
+        server.why = why
+        if server.failed(now, surely=surely):
             self.meters.count("ejections", ("backend", server.url))
-            _log.warning("backend %s is ejected", server.url)
+            server.notices.ejected(why, now)
 
     def server_answered(self, server: Server) -> None:
         if server.answered():
-            _log.warning("backend %s is back", server.url)
+            server.notices.back()
 
     def make_request_id(self) -> bytes:
         self._request_count += 1

@@ -13,6 +13,7 @@ from service.fleet import Backend, Ladder, Tier
 from service.proxy.http.answer_heads import AnswerHead
 from service.proxy.http.heads import OwnHeaders
 from service.proxy.http.known import KnownHead
+from service.proxy.traffic.notices import Notices
 from service.proxy.traffic.routing import rungs_down
 from service.proxy.traffic.shares import Share
 
@@ -44,6 +45,7 @@ class Server:
         "is_retired",
         "known_answer",
         "most",
+        "notices",
         "outstanding",
         "port",
         "socket",
@@ -51,6 +53,7 @@ class Server:
         "trial",
         "until",
         "url",
+        "why",
     )
 
     def __init__(self, backend: Backend) -> None:
@@ -92,6 +95,9 @@ class Server:
         """Monotonic time at which the current ejection ends."""
         self.trial: object | None = None
         """The request that is finding out whether it is back."""
+        self.notices = Notices(self.url)
+        self.why: str | None = None
+        """Why it failed last; None since it answered."""
         self.is_retired = False
         """No longer configured: it finishes what is under way and is asked nothing more."""
 
@@ -129,6 +135,7 @@ class Server:
         self.trial = None  # it may go on for minutes, and must not stand for the next ejection's
         self.failures = self.ejections = 0
         self.until = 0.0
+        self.why = None
         return was_ejected
 
     def failed(self, now: float, *, surely: bool = False) -> bool:
@@ -261,6 +268,11 @@ class Servers:
     def is_up(self, ladder: Ladder, wanted: Tier, now: float, without: Collection[Server] = ()) -> bool:
         """Whether a request for that tier would find a backend, busy or not."""
         return self._rung(ladder, wanted, now, without) is not None
+
+    def why_down(self, ladder: Ladder, wanted: Tier) -> str | None:
+        """Why a backend of the tier failed last, if one has."""
+        servers = self._of_tier.get((ladder.model, wanted.name), ())
+        return next((server.why for server in servers if server.why), None)
 
     def _rung(
         self, ladder: Ladder, wanted: Tier, now: float, without: Collection[Server]

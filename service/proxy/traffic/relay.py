@@ -17,6 +17,7 @@ from service.proxy.http.answers import AnswerReader, AnswerUnreadable
 from service.proxy.http.errors import Refusal, bad_gateway, gateway_timeout, unavailable
 from service.proxy.traffic.crowd import Crowd, is_bounded
 from service.proxy.traffic.errand import Errand
+from service.proxy.traffic.notices import UNREADABLE
 from service.proxy.traffic.passage import Phase, overdue
 from service.proxy.traffic.pool import Pick
 from service.store.capture import Ending
@@ -89,6 +90,7 @@ class Relay(Errand):
             message = "No backend of the model could be reached."
             self._refuse(bad_gateway("backend_unreachable", message), Ending.UNREACHABLE)
         else:
+            self.cause = plane.servers.why_down(ladder, self.wanted)
             message = f"No backend of {ladder.model} is up."
             self._refuse(unavailable("no_backend", message), Ending.UNREACHABLE)
         return None
@@ -111,7 +113,7 @@ class Relay(Errand):
             if reader.interims:
                 self._send_interims(reader)
             if trouble is not None:
-                self._plane.server_failed(self.server)
+                self._failed(UNREADABLE, str(trouble))
                 self._drop_connection()
                 refusal = bad_gateway("bad_answer", f"The backend's answer is unreadable: {trouble}.")
                 self._refuse(refusal, Ending.CUT_OFF)
@@ -166,7 +168,8 @@ class Relay(Errand):
             # The backend closed an idle connection just as we wrote on it. That says nothing about it.
             self._ask_again("idle_closed")
             return
-        self._plane.server_failed(self.server)
+        ended = "closed" if cleanly else "reset"
+        self._failed(f"{ended} the connection without an answer")
         self.failed |= {self.server}
         if may_retry and self._plane.can_pick(self.admission, self.wanted, self.failed):
             self._ask_again("backend_closed")
@@ -247,8 +250,11 @@ class Relay(Errand):
         )
         if late is None:
             return
-        if self.phase is not Phase.CONNECTION:
-            self._plane.server_failed(self.server)
+        why = f"{late.code.replace('_', ' ')} of {late.limit:g} s"
+        if self.phase is Phase.CONNECTION:
+            self.cause = why
+        else:
+            self._failed(why)
         self._drop_connection()
         if self._head_sent:
             self._break_off(Ending.TIMEOUT)

@@ -61,11 +61,14 @@ def _gauge(plane: DataPlane) -> None:
     gauges["clients", ()] = len(plane.clients)
     gauges["capture_buffer_bytes", ()] = plane.budget.used
     gauges["request_buffer_bytes", ()] = plane.bodies.used
-    for name in ("backend_usable", "backend_outstanding", "backend_idle_connections"):
+    for name in ("backend_usable", "backend_denied", "backend_outstanding", "backend_idle_connections"):
         for server in plane.servers:
             gauges[name, (("backend", server.url),)] = 0
     for server in plane.servers:  # one address may be several, each with another API key
         label = (("backend", server.url),)
         gauges["backend_usable", label] = max(gauges["backend_usable", label], int(not server.is_ejected))
+        gauges["backend_denied", label] = max(
+            gauges["backend_denied", label], int(server.notices.denied is not None)
+        )
         gauges["backend_outstanding", label] += server.outstanding
         gauges["backend_idle_connections", label] += len(server.idle)
