@@ -22,7 +22,7 @@ from tests.proxy.commanded import Commanded, commanded
 from tests.proxy.processes import Running
 from tests.proxy.raw_client import RawClient, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
-from tests.proxy.standing import StartBackend, eventually
+from tests.proxy.standing import StartBackend, eventually, free_port
 from tests.proxy.test_upstream import has_ipv6
 
 
@@ -127,6 +127,7 @@ async def test_a_reload_by_the_admin_address_says_what_came_of_it(
             "outcome": "unchanged",
             "needs_restart": [],
             "processes": 2,
+            "unreachable": [],
         }
         changed = serving(content, backend.url, processes=4, listen="127.0.0.1:1", max_request="1kB")
         proxy.write(changed | {"store": content["store"] | {"broker": "redis://127.0.0.1:1/0"}})
@@ -138,6 +139,33 @@ async def test_a_reload_by_the_admin_address_says_what_came_of_it(
         for headers in ({"Host": "evil.example"}, {"Origin": "http://127.0.0.1"}):
             assert (await asyncio.to_thread(ask_to_reload, proxy, **headers))[0] == 403
         assert len(proxy.children) == 2
+        assert await asyncio.to_thread(proxy.stop) == 0
+
+
+async def test_a_reload_says_which_new_backends_cannot_be_used_and_takes_them_all_the_same(
+    content: dict[str, Any], start_backend: StartBackend, tmp_path: Path
+) -> None:
+    async def deny(received: Received, peer: Peer) -> None:
+        await peer.send(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")
+
+    old, fine, denying = await start_backend(), await start_backend(), await start_backend(deny)
+    port = free_port()
+    away, gone = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
+    with commanded(tmp_path, serving(content, old.url, gone)) as proxy:
+        await proxy.until_counted("processes", 2)
+        proxy.write(serving(content, away, gone))
+        status, answer = await asyncio.to_thread(ask_to_reload, proxy)
+        assert (status, answer["outcome"]) == (200, "applied")
+        assert answer["unreachable"] == [f"{away}: refused the connection"], "the other one is not new"
+        assert f"not to be used as it is: backend {away}: refused the connection" in proxy.log
+        await start_backend(port=port)
+        await proxy.until("/readyz", 200)
+        assert await proxy.ask() == 200
+        proxy.write(serving(content, away, fine.url, denying.url))
+        answer = (await asyncio.to_thread(ask_to_reload, proxy))[1]
+        assert answer["unreachable"] == [f"{denying.url}: answers 401 when asked for its health"]
+        proxy.write(serving(content, gone, health_every="none"))
+        assert (await asyncio.to_thread(ask_to_reload, proxy))[1]["unreachable"] == [], "it is not asked"
         assert await asyncio.to_thread(proxy.stop) == 0
 
 

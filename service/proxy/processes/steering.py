@@ -8,17 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
+from service.fleet import Ladder
 from service.proxy.config import ProxyConfig
 from service.proxy.gauges.access_log import check_writable
 from service.proxy.gauges.meters import Meters
 from service.proxy.processes.admin import Page, json_page
 from service.proxy.processes.certificates import LOOK_SECONDS, Watch, days_left, renews
 from service.proxy.processes.control import Orders, framed
+from service.proxy.processes.first_look import unreachable
 from service.proxy.processes.reloading import reload
 from service.store.capture import Keyring
 from service.tls import TlsUnusable
@@ -91,13 +93,32 @@ class Steering:
                 self._meters.count("tls_reloads", ("outcome", "applied"))
             if found.waiting:
                 _log.warning("%s: a new value is taken at the next start", ", ".join(found.waiting))
+            before = self.config.ladders
             self._tell(found.config)  # also when it says the same: an access log may have been moved
-            taken = await self._until_taken()
+            taken, missing = await asyncio.gather(self._until_taken(), self._missing(before))
+            for backend in missing:
+                _log.warning("new in the configuration and not to be used as it is: backend %s", backend)
             _log.warning("the configuration is read again: %s", outcome)
             return json_page(
                 HTTPStatus.OK,
-                {"outcome": outcome, "needs_restart": list(found.waiting), "processes": taken},
+                {
+                    "outcome": outcome,
+                    "needs_restart": list(found.waiting),
+                    "processes": taken,
+                    "unreachable": missing,
+                },
             )
+
+    async def _missing(self, before: Mapping[str, Ladder]) -> list[str]:
+        """New backends that cannot be used yet. They may be about to start, so nothing is refused for it."""
+        if self.config.probe_seconds is None:
+            return []  # health pages are not to be asked for
+        try:
+            return await unreachable(before, self.config.ladders)
+        except Exception:
+            # The configuration is taken already, whatever became of the question.
+            _log.exception("new backends could not be asked")
+            return []
 
     def _tell(self, config: ProxyConfig) -> None:
         self._orders = Orders(number=self._orders.number + 1, config=config)

@@ -11,6 +11,8 @@ QUIET_SECONDS = 10.0
 """Between two lines that say that the same backend is out."""
 SAME_SECONDS = 60.0
 """The same, while it has not been back and the reason is as before."""
+DENIALS = frozenset({401, 403})
+"""Statuses of a health page that is not for us: requests may well fare like it."""
 UNREADABLE = "gave an unreadable answer"
 _LONGEST = 200
 """Characters of a reason."""
@@ -48,7 +50,7 @@ class Notices:
 
     def checked(self, status: int) -> None:
         """Its health check was answered; said when that begins or ceases to be a denial."""
-        denied = status if status in (401, 403) else None
+        denied = status if status in DENIALS else None
         if denied == self.denied:
             return
         self.denied = denied
