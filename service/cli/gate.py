@@ -18,6 +18,8 @@ import typer
 from rich.console import Console, RenderableType
 from typer.core import TyperCommand
 
+from service.cli.configuration import ConfigOption
+from service.cli.whereabouts import DEFAULT_URL, Whereabouts, whereabouts
 from service.client.errors import ApiRefused, ClientError
 from service.client.listings import decisions_view, evidence_view, ledger_view
 from service.client.tables import ladder_view, plain, route_change_view, verdict_view
@@ -27,11 +29,19 @@ if TYPE_CHECKING:
     from service.client.connection import TiergateClient
 
 NO_ANSWER = 3
+NO_CREDENTIALS = 401
 VERDICT_EXIT = {Decision.ACCEPT: 0, Decision.REJECT: 1, Decision.UNDECIDED: 2}
 
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="The name clients send.")]
 TierArgument = Annotated[str, typer.Argument(metavar="TIER", help="A tier of its ladder.")]
-UrlOption = Annotated[str, typer.Option("--url", envvar="TIERGATE_URL", help="Where the API listens.")]
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="TIERGATE_URL",
+        help=f"The API's; api.listen of the file, or {DEFAULT_URL}, when left out.",
+    ),
+]
 TokenOption = Annotated[
     str | None,
     typer.Option(
@@ -46,7 +56,6 @@ ReasonOption = Annotated[str | None, typer.Option("--reason", help="Kept in the 
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Do not ask whether the target's backends are up.")
 ]
-DEFAULT_URL = "http://127.0.0.1:8081"
 USAGE_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[1])
 """Typer's base of everything that is wrong with a command line; it has no public name of its own."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -83,13 +92,14 @@ def register(app: typer.Typer) -> None:
 
 def ladder(
     model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="All models when left out.")] = None,
-    url: UrlOption = DEFAULT_URL,
+    config: ConfigOption = None,
+    url: UrlOption = None,
     token: TokenOption = None,
     token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show a model's tiers, their states, and who serves."""
-    with _asking(url, token, token_file) as client:
+    with _asking(config, url, token, token_file) as client:
         names = [model] if model is not None else [each["model"] for each in client.models()["models"]]
         readings = [client.ladder(name) for name in names]
     if as_json:
@@ -103,13 +113,14 @@ def ladder(
 def verdict(
     model: ModelArgument,
     tier: TierArgument,
-    url: UrlOption = DEFAULT_URL,
+    config: ConfigOption = None,
+    url: UrlOption = None,
     token: TokenOption = None,
     token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what the evidence amounts to. Exit code 0 accept, 1 reject, 2 undecided, 3 no answer."""
-    with _asking(url, token, token_file) as client:
+    with _asking(config, url, token, token_file) as client:
         reading = client.verdict(model, tier)
     if as_json:
         _print_json(reading.document)
@@ -123,13 +134,14 @@ def evidence(
     tier: TierArgument,
     pairs: Annotated[int, typer.Option(min=0, max=200, help="How many single pairs to show.")] = 20,
     all_pairs: Annotated[bool, typer.Option("--all", help="Not only pairs whose arms differ.")] = False,
-    url: UrlOption = DEFAULT_URL,
+    config: ConfigOption = None,
+    url: UrlOption = None,
     token: TokenOption = None,
     token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a verdict rests on: tallies, the control, coverage, and the latest pairs."""
-    with _asking(url, token, token_file) as client:
+    with _asking(config, url, token, token_file) as client:
         document = client.evidence(model, tier, pairs=pairs, discordant=not all_pairs)
     if as_json:
         _print_json(document)
@@ -150,14 +162,15 @@ def approve(
         bool, typer.Option("--override", help="Against the verdict; needs --reason and scope admin.")
     ] = False,
     reason: ReasonOption = None,
-    url: UrlOption = DEFAULT_URL,
+    config: ConfigOption = None,
+    url: UrlOption = None,
     token: TokenOption = None,
     token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Let a tier serve; refused with the reasons unless its verdict is accept."""
     lasts = int(expires_in) if expires_in is not None and expires_in.isdecimal() else expires_in
-    with _asking(url, token, token_file) as client:
+    with _asking(config, url, token, token_file) as client:
         change = client.approve(
             model, tier, artifact=artifact, expires_in=lasts, override=override, reason=reason
         )
@@ -169,13 +182,14 @@ def revoke(
     tier: TierArgument,
     reason: ReasonOption = None,
     force: ForceOption = False,
-    url: UrlOption = DEFAULT_URL,
+    config: ConfigOption = None,
+    url: UrlOption = None,
     token: TokenOption = None,
     token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Take an approval back; if the tier serves, the next lower approved one takes over."""
-    with _asking(url, token, token_file) as client:
+    with _asking(config, url, token, token_file) as client:
         change = client.revoke(model, tier, reason=reason, force=force)
     _print_json(change.document) if as_json else _print(route_change_view(change))
 
@@ -187,13 +201,14 @@ def rollback(
     ] = None,
     reason: ReasonOption = None,
     force: ForceOption = False,
-    url: UrlOption = DEFAULT_URL,
+    config: ConfigOption = None,
+    url: UrlOption = None,
     token: TokenOption = None,
     token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Route a model to a lower rung at once; never needs evidence."""
-    with _asking(url, token, token_file) as client:
+    with _asking(config, url, token, token_file) as client:
         change = client.roll_back(model, to=to, reason=reason, force=force)
     _print_json(change.document) if as_json else _print(route_change_view(change))
 
@@ -202,13 +217,14 @@ def decisions(
     model: ModelArgument,
     after: Annotated[int, typer.Option(min=0, help="Sequence number to read on from.")] = 0,
     limit: Annotated[int, typer.Option(min=1, max=1000)] = 100,
-    url: UrlOption = DEFAULT_URL,
+    config: ConfigOption = None,
+    url: UrlOption = None,
     token: TokenOption = None,
     token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show who decided what and when, and whether the log's chain is intact."""
-    with _asking(url, token, token_file) as client:
+    with _asking(config, url, token, token_file) as client:
         document = client.decisions(model, after=after, limit=limit)
     if as_json:
         _print_json(document)
@@ -218,13 +234,14 @@ def decisions(
 
 def ledger(
     model: Annotated[str | None, typer.Option("--model", help="One model instead of all.")] = None,
-    url: UrlOption = DEFAULT_URL,
+    config: ConfigOption = None,
+    url: UrlOption = None,
     token: TokenOption = None,
     token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the account of every request, and whether it adds up."""
-    with _asking(url, token, token_file) as client:
+    with _asking(config, url, token, token_file) as client:
         document = client.ledger(model)
     if as_json:
         _print_json(document)
@@ -233,17 +250,25 @@ def ledger(
 
 
 @contextmanager
-def _asking(url: str, token: str | None, token_file: Path | None) -> Iterator[TiergateClient]:
+def _asking(
+    config: Path | None, url: str | None, token: str | None, token_file: Path | None
+) -> Iterator[TiergateClient]:
     """An open client; what it refuses ends the command with one clear line and exit code 3."""
     from service.client.connection import TiergateClient
 
     try:
-        client = TiergateClient(url, _token(url, token, token_file))
+        where = whereabouts(config, url, os.environ)
+        secret = _token(where, token, token_file)
+        client = TiergateClient(where.url, secret)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     try:
         with client:
             yield client
+    except ApiRefused as error:
+        if error.status == NO_CREDENTIALS and secret is None:
+            error.hint = f"{error.hint}. {_no_token(where)}"
+        _fail(error)
     except ClientError as error:
         _fail(error)
 
@@ -259,7 +284,19 @@ def _fail(error: ClientError) -> NoReturn:
     raise typer.Exit(NO_ANSWER) from error
 
 
-def _token(url: str, token: str | None, token_file: Path | None) -> str | None:
+def _no_token(where: Whereabouts) -> str:
+    if _is_here(where):
+        looked = f"`tiergate up` would have left one in {where.token_file}, and there is none"
+    else:
+        looked = "That of `tiergate up` is sent to nobody but this machine"
+    return f"{looked}: name its file with --token-file or TIERGATE_TOKEN_FILE, or its configuration with -c"
+
+
+def _is_here(where: Whereabouts) -> bool:
+    return urlsplit(where.url).hostname in LOOPBACK
+
+
+def _token(where: Whereabouts, token: str | None, token_file: Path | None) -> str | None:
     """The token given, or the one that `tiergate up` left here if the API is on this machine."""
     if token:
         return token.strip()
@@ -268,9 +305,8 @@ def _token(url: str, token: str | None, token_file: Path | None) -> str | None:
             return token_file.read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise typer.BadParameter(f"cannot read the token file {token_file}: {error}") from error
-    own = Path(os.environ.get("TIERGATE_STATE_DIR", ".tiergate")) / "token"
     try:
-        return own.read_text(encoding="ascii").strip() or None if urlsplit(url).hostname in LOOPBACK else None
+        return where.token_file.read_text(encoding="ascii").strip() or None if _is_here(where) else None
     except (OSError, ValueError):
         return None
 

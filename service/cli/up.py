@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.configuration import ConfigOption, fail, load_or_exit
+from service.cli.whereabouts import DEFAULT_URL
 
 if TYPE_CHECKING:
     from service.launch import Running
@@ -62,6 +63,9 @@ def up(
 
 def welcome(running: Running) -> str:
     """Where everything is."""
+    elsewhere = (
+        f"  shell      export TIERGATE_URL={running.api_url}\n" if running.api_url != DEFAULT_URL else ""
+    )
     return (
         "\nTiergate runs.\n"
         f"  proxy      {running.proxy_url}/v1        base URL for clients\n"
@@ -69,6 +73,7 @@ def welcome(running: Running) -> str:
         f"  API        {running.api_url}/api/v1      documentation: {running.api_url}/docs\n"
         f"  metrics    {' '.join(running.metrics_urls)}\n"
         f"  token      {running.token_file}\n"
+        f"{elsewhere}"
         f"  logs       {running.log_dir}\n"
         "Ctrl-C stops everything in order; a second one does not wait.\n"
     )

@@ -44,6 +44,14 @@ class Listen:
             return f"unix:{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    def url(self, scheme: str = "http") -> str:
+        """By which this machine reaches a server that is bound here; `unix:/PATH` for a unix socket."""
+        if self.path is not None:
+            return str(self)
+        # A server bound to every address is also on loopback.
+        loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+        return f"{scheme}://{Listen(host=loopback.get(self.host, self.host), port=self.port)}"
+
 
 def seconds(written: object) -> float:
     """`1500ms`, `90s`, `3m`, `6h`, `7d`, in seconds."""

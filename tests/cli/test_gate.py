@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from service.cli import gate
+from service.cli.whereabouts import whereabouts
 from tests.approval.conftest import captures, shared_api, sqlite_api, sqlite_database
 from tests.approval.live import ENOUGH, MODEL, LiveApi
 
@@ -22,7 +23,13 @@ runner = CliRunner()
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A directory without a token of its own."""
     monkeypatch.chdir(tmp_path)
-    for name in ("TIERGATE_TOKEN", "TIERGATE_TOKEN_FILE", "TIERGATE_URL", "TIERGATE_STATE_DIR"):
+    for name in (
+        "TIERGATE_TOKEN",
+        "TIERGATE_TOKEN_FILE",
+        "TIERGATE_URL",
+        "TIERGATE_STATE_DIR",
+        "TIERGATE_CONFIG",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -162,8 +169,63 @@ def test_the_token_comes_from_a_file_the_environment_or_what_up_left_here(
 def test_the_token_of_this_machine_is_never_sent_elsewhere(tmp_path: Path) -> None:
     (tmp_path / ".tiergate").mkdir()
     (tmp_path / ".tiergate" / "token").write_text("tg_a_b")
-    assert gate._token("http://127.0.0.1:8081", None, None) == "tg_a_b"
-    assert gate._token("http://tiergate.example:8081", None, None) is None
+    here, elsewhere = (
+        whereabouts(None, url, {}) for url in ("http://127.0.0.1:8081", "http://tiergate.example:8081")
+    )
+    assert gate._token(here, None, None) == "tg_a_b"
+    assert gate._token(elsewhere, None, None) is None
+
+
+def configured(directory: Path, api: LiveApi) -> None:
+    """As `tiergate up` would leave it there."""
+    (directory / "state").mkdir(parents=True)
+    (directory / "state" / "token").write_text(api.secrets["approve"])
+    listen = api.url.removeprefix("http://")
+    (directory / "tiergate.yaml").write_text(f"api: {{listen: '{listen}'}}\nstore: {{state_dir: state}}\n")
+
+
+def test_the_api_and_its_token_are_found_by_the_configuration(
+    shared_api: LiveApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "place"
+    configured(place, shared_api)
+    for outcome in (
+        ran("rollback", MODEL, "-c", str(place / "tiergate.yaml")),
+        ran("rollback", MODEL, TIERGATE_CONFIG=str(place / "tiergate.yaml")),
+    ):
+        assert "nothing to roll back to" in outcome.stderr
+    monkeypatch.chdir(place)
+    assert "nothing to roll back to" in ran("rollback", MODEL).stderr
+
+
+def test_a_refusal_for_want_of_a_token_says_where_one_was_looked_for(
+    shared_api: LiveApi, tmp_path: Path
+) -> None:
+    refused = against(shared_api, "rollback", MODEL)
+    assert ".tiergate/token, and there is none" in refused.stderr
+    assert "--token-file" in refused.stderr
+    wrong = against(shared_api, "rollback", MODEL, "--token", "tg_wrong_token")
+    assert "there is none" not in wrong.stderr
+
+
+def test_a_file_without_an_address_that_can_be_used_is_a_usage_error_that_url_goes_before(
+    shared_api: LiveApi, tmp_path: Path
+) -> None:
+    file = tmp_path / "tiergate.yaml"
+    for text, told in (
+        ("api: {listen: here}", "api.listen: expected HOST:PORT"),
+        ("api: {listen: '127.0.0.1:0'}", "as `tiergate up` prints it"),
+        ("models: [", "not YAML"),
+        ("- list", "expected keys and values"),
+    ):
+        file.write_text(text)
+        wrong = ran("ladder")
+        assert wrong.exit_code == 2
+        assert told in " ".join(wrong.stderr.replace("│", " ").split())
+        assert ran("verdict", MODEL, "w8a8").exit_code == gate.NO_ANSWER
+        assert against(shared_api, "ladder").exit_code == 0
+    file.unlink()
+    assert ran("ladder", "-c", str(file)).exit_code == 2
 
 
 def test_bad_options_are_usage_errors(shared_api: LiveApi) -> None:
