@@ -23,7 +23,7 @@ def listen_addresses(say: Callable[[str], None], ports: Mapping[str, int] = PORT
     for name, port in ports.items():
         listen = Listen(host="127.0.0.1", port=port)
         try:
-            check_free(listen, name, "")
+            check_free(listen, name)
         except PortUnusable:
             listen = Listen(host="127.0.0.1", port=free_port())
             say(f"port {port} is in use; the {name} listens on {listen} instead")

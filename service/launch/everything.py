@@ -15,10 +15,10 @@ from redis import RedisError
 from service.launch.check_stores import check_database, check_redis
 from service.launch.lock import owning
 from service.launch.part import Part, Ready, http_ok
-from service.launch.ports import check_free, free_port, free_ports
+from service.launch.ports import PortUnusable, check_free, free_port, free_ports
 from service.launch.supervisor import Supervisor
 from service.launch.valkey import announce, embedded_valkey, write_private
-from service.settings import Settings
+from service.settings import Settings, units
 from service.settings.units import Listen
 from service.store.captures import open_captures
 from service.store.database import Database, StoreUnusable, open_database
@@ -31,6 +31,9 @@ TOKEN_SCOPES = ("read", "approve", "admin")
 PINNED = ("TIERGATE_STATE_DIR", "TIERGATE_PROXY_LISTEN", "TIERGATE_ADMIN_LISTEN")
 """Said by the file, and told to every part, so that one which crashes comes back where it was whatever the
 file says by then; the proxy knows, and names what a reload cannot change."""
+WORKER_LISTEN = "TIERGATE_WORKER_LISTEN"
+"""The worker's metrics under `up`, too; the guard's and beat's are at the two ports above it."""
+MOST_PORT = 65535
 WORKER_STOP_SECONDS = 30.0
 """Whatever a replay's time limit: a stopping worker gives up after ten seconds what is not answered by then;
 the rest is for judging and recording what was, and for Celery to close its pool."""
@@ -70,6 +73,7 @@ def everything(
     with ExitStack() as stack:
         lock = stack.enter_context(owning(state_dir))
         proxy, admin, api = _addresses(settings)
+        worker, guard, beat = _celery_addresses(environ)
         check_redis(settings)
         check_database(settings)
         token_file = keep_token(settings, now=time.time())
@@ -89,7 +93,6 @@ def everything(
             parts.append(valkey.part())
             announced = announce(state_dir, valkey.url)
             stack.callback(announced.unlink, missing_ok=True)
-        guard, worker, beat = (Listen(host="127.0.0.1", port=port) for port in free_ports(3))
         parts += tiergate_parts(
             settings,
             proxy_admin=admin,
@@ -112,13 +115,13 @@ def everything(
         )
         yield Running(
             supervisor=supervisor,
-            proxy_url=_url(proxy, scheme="http" if settings.proxy.tls is None else "https"),
-            admin_url=_url(admin),
-            api_url=_url(api),
+            proxy_url=proxy.url("http" if settings.proxy.tls is None else "https"),
+            admin_url=admin.url(),
+            api_url=api.url(),
             token_file=token_file,
             log_dir=state_dir / "logs",
             redis_url=redis_url,
-            metrics_urls=tuple(f"{_url(each)}/metrics" for each in (admin, api, worker, guard, beat)),
+            metrics_urls=tuple(f"{each.url()}/metrics" for each in (admin, api, worker, guard, beat)),
         )
 
 
@@ -148,7 +151,7 @@ def tiergate_parts(
         Part(
             name="guard",
             command=(*celery, *work, "-Q", "guard", "-c", "1", "-n", "guard@%h"),
-            env={"TIERGATE_WORKER_LISTEN": str(guard)},
+            env={WORKER_LISTEN: str(guard)},
             ready=_ready(guard),
             awaited=False,
             stop_seconds=WORKER_STOP_SECONDS,
@@ -157,7 +160,7 @@ def tiergate_parts(
         Part(
             name="worker",
             command=(*celery, *work, "-Q", "replay", "-c", children, "-n", "replay@%h"),
-            env={"TIERGATE_WORKER_LISTEN": str(worker)},
+            env={WORKER_LISTEN: str(worker)},
             ready=_ready(worker),
             awaited=False,
             stop_seconds=WORKER_STOP_SECONDS,
@@ -166,7 +169,7 @@ def tiergate_parts(
         Part(
             name="beat",
             command=(*celery, "beat", "--loglevel", "INFO", "--pidfile="),
-            env={"TIERGATE_WORKER_LISTEN": str(beat)},
+            env={WORKER_LISTEN: str(beat)},
             ready=_ready(beat),
             awaited=False,
         ),
@@ -205,16 +208,8 @@ def keep_token(settings: Settings, *, now: float) -> Path:
     return path
 
 
-def _url(listen: Listen, scheme: str = "http") -> str:
-    if listen.path is not None:
-        return str(listen)
-    # A server bound to every address is also on loopback.
-    loopback = {"0.0.0.0": "127.0.0.1", "::": "::1"}
-    return f"{scheme}://{Listen(host=loopback.get(listen.host, listen.host), port=listen.port)}"
-
-
 def _ready(listen: Listen) -> Ready:
-    return http_ok(f"{_url(listen)}/readyz")
+    return http_ok(f"{listen.url()}/readyz")
 
 
 def _is_known(database: Database, path: Path, now: float) -> bool:
@@ -245,3 +240,23 @@ def _addresses(settings: Settings) -> tuple[Listen, Listen, Listen]:
             check_free(listen, key, variable)
         addresses.append(Listen(host=listen.host, port=listen.port or free_port(listen.host)))
     return addresses[0], addresses[1], addresses[2]
+
+
+def _celery_addresses(environ: Mapping[str, str]) -> tuple[Listen, Listen, Listen]:
+    """Where worker, guard and beat are read: at WORKER_LISTEN and the ports above it, else at free ones."""
+    given = environ.get(WORKER_LISTEN)
+    try:
+        first = units.listen(given) if given else Listen(host="127.0.0.1")
+    except ValueError as error:
+        raise PortUnusable(f"{WORKER_LISTEN}: {error}") from None
+    if first.port == 0:
+        ports = free_ports(3, first.host)
+    elif first.port + 2 > MOST_PORT:
+        raise PortUnusable(f"{WORKER_LISTEN}: guard and beat need the two ports above {first.port}")
+    else:
+        ports = [first.port + place for place in range(3)]
+    worker, guard, beat = (Listen(host=first.host, port=port) for port in ports)
+    if first.port:
+        for listen in (worker, guard, beat):
+            check_free(listen, WORKER_LISTEN)
+    return worker, guard, beat

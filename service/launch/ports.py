@@ -27,13 +27,13 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
         return [int(probe.getsockname()[1]) for probe in probes]
 
 
-def check_free(listen: Listen, key: str, variable: str) -> None:
-    """Raise `PortUnusable` when the address cannot be bound.
+def check_free(listen: Listen, *keys: str) -> None:
+    """Raise `PortUnusable` when the address cannot be bound; `keys` are what it is set by, any of them.
 
     The proxy shares its port among its processes (SO_REUSEPORT), so a second proxy of the same user would
     bind without complaint and take half of the connections: the check asks for the port alone.
     """
-    otherwise = f"set {key} or {variable} to another address"
+    key, otherwise = keys[0], f"set {' or '.join(keys)} to another address"
     try:
         with _socket(listen.host) as probe:
             # As servers do: a port whose last connections are still closing is free.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,7 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from service.launch import free_port
+from service.launch import PortUnusable, free_port
+from service.launch.ports import check_free
+from service.settings.units import Listen
 from tests.conftest import ValkeyServer
 from tests.launch.conftest import eventually, models_page, runs, serving
 
@@ -123,6 +126,7 @@ def test_everything_runs_is_found_and_is_gone_after_a_stop_signal(tmp_path: Path
         proxy, api = address(printed, "proxy"), address(printed, "API")
         token_file = state_dir / "token"
         assert str(token_file) in printed
+        assert f"export TIERGATE_URL={api}\n" in printed
         assert token_file.stat().st_mode & 0o777 == 0o600
         token = token_file.read_text().strip()
         assert token not in printed
@@ -175,12 +179,27 @@ def test_a_crashed_part_comes_back_and_a_killed_supervisor_leaves_nobody(
         assert (state_dir / "token").read_text() == token
 
 
-def test_a_redis_of_ones_own_is_used_instead_of_an_embedded_one(
+def three_free_ports() -> int:
+    """The first of three in a row."""
+    while True:
+        first = free_port()
+        with contextlib.suppress(OSError, PortUnusable):
+            for place in range(3):
+                check_free(Listen(host="127.0.0.1", port=first + place), "")
+            return first
+
+
+def test_a_redis_of_ones_own_is_used_and_metrics_are_where_one_wants_them(
     tmp_path: Path, backend: str, own_valkey: ValkeyServer
 ) -> None:
     configuration(tmp_path, backend)
-    with up(tmp_path, TIERGATE_REDIS_URL=own_valkey.url) as (_, printed):
+    port = three_free_ports()
+    listen = f"127.0.0.1:{port}"
+    with up(tmp_path, TIERGATE_REDIS_URL=own_valkey.url, TIERGATE_WORKER_LISTEN=listen) as (_, printed):
         assert "valkey is ready" not in printed
+        metrics = re.findall(r"http://\S+/metrics", printed)
+        assert metrics[2:] == [f"http://127.0.0.1:{port + place}/metrics" for place in range(3)]
+        assert [status_of(url) for url in metrics[2:]] == [200] * 3
         assert "proxy is ready" in printed
         with own_valkey.client() as client:
             assert client.dbsize() > 0
@@ -202,6 +221,18 @@ def test_a_port_in_use_is_refused_before_anything_starts(tmp_path: Path, backend
         printed = refusal(tmp_path)
     assert f"api.listen: 127.0.0.1:{port} is already in use" in printed
     assert "TIERGATE_API_LISTEN" in printed
+    assert not (tmp_path / ".tiergate" / "logs").exists()
+
+
+def test_metrics_addresses_that_cannot_be_had_are_refused(tmp_path: Path, backend: str) -> None:
+    configuration(tmp_path, backend)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        printed = refusal(tmp_path, TIERGATE_WORKER_LISTEN=f"127.0.0.1:{port}")
+    assert f"TIERGATE_WORKER_LISTEN: 127.0.0.1:{port} is already in use" in printed
+    assert "set TIERGATE_WORKER_LISTEN to another address" in printed
+    for wrong in ("8083", "127.0.0.1:65534"):
+        assert "TIERGATE_WORKER_LISTEN: " in refusal(tmp_path, TIERGATE_WORKER_LISTEN=wrong)
     assert not (tmp_path / ".tiergate" / "logs").exists()
 
 
