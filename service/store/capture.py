@@ -124,11 +124,6 @@ class Keyring:
 _local = threading.local()  # zstd contexts are costly to make and not to be shared between threads
 
 
-def seal(capture: Capture, keyring: Keyring) -> bytes:
-    """Compress and encrypt; safe in any thread."""
-    return seal_all((capture,), keyring)[0]
-
-
 def seal_all(captures: Sequence[Capture], keyring: Keyring) -> list[bytes]:
     """Compress and encrypt each by itself; safe in any thread.
 

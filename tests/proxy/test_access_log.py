@@ -75,11 +75,12 @@ async def test_a_line_too_long_for_one_write_is_dropped_and_counted(tmp_path: Pa
 
 async def test_it_follows_a_file_that_was_moved_away(tmp_path: Path) -> None:
     path = tmp_path / "access.jsonl"
-    log = AccessLog(AccessLogPlan(to=str(path)))
+    plan = AccessLogPlan(to=str(path))
+    log = AccessLog(plan)
     log.write({"number": 1})
     await eventually(lambda: path.exists() and path.read_text() != "")
     path.rename(tmp_path / "access.jsonl.1")
-    log.reopen()
+    log.adopt(plan)
     await eventually(path.exists)
     log.write({"number": 2})
     await log.close()
@@ -90,7 +91,7 @@ async def test_it_follows_a_file_that_was_moved_away(tmp_path: Path) -> None:
 async def test_it_goes_by_another_plan_and_may_be_switched_off_and_on(tmp_path: Path) -> None:
     log = AccessLog(None)
     assert not log.is_on
-    log.reopen()
+    log.adopt(None)
     assert not log.is_on
     log.adopt(AccessLogPlan(to=str(tmp_path / "one"), sample=1.0))
     assert log.is_on
@@ -119,12 +120,13 @@ async def test_the_old_file_goes_on_while_the_new_one_cannot_be_opened(
 ) -> None:
     directory = tmp_path / "logs"
     directory.mkdir()
-    log = AccessLog(AccessLogPlan(to=str(directory / "access.jsonl")))
+    plan = AccessLogPlan(to=str(directory / "access.jsonl"))
+    log = AccessLog(plan)
     log.write({"number": 1})
     await eventually(lambda: (directory / "access.jsonl").exists())
     moved = tmp_path / "away"
     directory.rename(moved)
-    log.reopen()
+    log.adopt(plan)
     await eventually(lambda: "is not written" in caplog.text)
     log.write({"number": 2})
     await log.close()

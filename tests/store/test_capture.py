@@ -19,10 +19,15 @@ from service.store.capture import (
     capture_id,
     mark_of,
     model_mark,
-    seal,
     seal_all,
     unseal,
 )
+
+
+def seal(capture: Capture, keyring: Keyring) -> bytes:
+    [sealed] = seal_all((capture,), keyring)
+    return sealed
+
 
 OPTIONAL_SECONDS = st.none() | st.floats(0, 1e6, allow_nan=False)
 

@@ -13,7 +13,7 @@ import pytest
 
 from service.fleet import Route
 from service.store import redis_keys
-from service.store.capture import seal
+from service.store.capture import seal_all
 from service.store.captures import Captures
 from service.store.counters import Count, ledger_key
 from service.store.intake import BYTES_WIDTH, Shipment
@@ -62,7 +62,8 @@ async def test_only_the_sealed_capture_holds_anything_of_the_prompt(
 ):
     capture = capture_of("i-1-00000000", tenant="acme-tenant")
     async with opened(valkey.url) as store:
-        await ship(store, [Shipment(id=capture.id, blob=seal(capture, keyring))])
+        [blob] = seal_all([capture], keyring)
+        await ship(store, [Shipment(id=capture.id, blob=blob)])
         await store.write_ledger("i", {ledger_key(Count.SEEN, "m"): 1}, closed=False)
     readers = {
         b"string": redis_client.get,

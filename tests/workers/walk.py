@@ -14,7 +14,7 @@ import evaluators
 from service.decision.tally import Tally
 from service.fleet import Backend, Ladder, Tier
 from service.store.account import PairAccount
-from service.store.capture import Capture, Ending, Keyring, capture_id, seal
+from service.store.capture import Capture, Ending, Keyring, capture_id, seal_all
 from service.store.captures import open_captures
 from service.store.database import Database
 from service.store.evidence import read_tallies
@@ -96,7 +96,10 @@ def ship(
         for start in range(0, len(captures), batch):
             part = captures[start : start + batch]
             await store.ship(
-                [Shipment(id=each.id, blob=seal(each, KEYRING)) for each in part],
+                [
+                    Shipment(id=each.id, blob=blob)
+                    for each, blob in zip(part, seal_all(part, KEYRING), strict=True)
+                ],
                 ttl_seconds=ttl_seconds,
                 max_bytes=2**30,
                 queue=QUEUE,

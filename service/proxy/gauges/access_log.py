@@ -91,10 +91,6 @@ class AccessLog:
             self._thread.start()
         self._wake.set()
 
-    def reopen(self) -> None:
-        """Open the file by its name again."""
-        self.adopt(self._plan if self.is_on else None)
-
     async def close(self) -> None:
         """Write what is left, for at most `PATIENCE_AT_END`."""
         self._is_closing = True
