@@ -34,7 +34,7 @@ def codes() -> Iterator[str]:
             named = [each.value for each in node.keywords if each.arg == "code"]
             if getattr(node.func, "id", "") in NAMED_FIRST:
                 named += node.args[:1]
-            yield from (each.value for each in named if isinstance(each, ast.Constant))
+            yield from (str(each.value) for each in named if isinstance(each, ast.Constant))
 
 
 def test_every_code_of_a_refusal_has_its_row_and_every_row_a_code() -> None:
