@@ -34,7 +34,14 @@ def proxy(
     from service.proxy.processes.reloading import naming_what_is_pinned
     from service.proxy.processes.run import run
     from service.settings import load
+    from service.settings.build import NO_REDIS
 
+    if settings.redis_url == NO_REDIS and settings.redis_embedded and settings.proxy.mirroring.sample:
+        typer.echo(
+            "tiergate proxy: no Redis is named (store.redis, TIERGATE_REDIS_URL) and no `tiergate up` runs in"
+            f" {settings.state_dir}: captures are dropped unless one is at {NO_REDIS}",
+            err=True,
+        )
     unpinned = {name: text for name, text in os.environ.items() if name not in (pinned or ())}
     before = load(settings.path, unpinned).proxy if pinned else settings.proxy
 

@@ -16,6 +16,11 @@ OLDEST_REDIS = 7
 """Whose scripts can be declared as writing, so that one is refused whole where writing fails."""
 
 
+EMBEDDED = (
+    "embedded: `tiergate up` starts one of its own; `tiergate proxy` by itself has none, and drops captures"
+)
+
+
 class RedisUnusable(Exception):
     """Redis or the broker cannot be used, with what to do."""
 
@@ -44,7 +49,7 @@ def store_lines(settings: Settings) -> list[Line]:
 
 def _redis_lines(settings: Settings) -> list[Line]:
     if settings.redis_embedded and settings.broker_url == settings.redis_url:
-        return [Line(level=Level.OK, subject="redis", text="embedded: `tiergate up` starts one of its own")]
+        return [Line(level=Level.OK, subject="redis", text=EMBEDDED)]
     lines: list[Line] = []
     if not settings.redis_embedded:
         lines.append(
