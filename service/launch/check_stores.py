@@ -14,8 +14,6 @@ from service.store.database import StoreUnusable, open_database
 
 OLDEST_REDIS = 7
 """Whose scripts can be declared as writing, so that one is refused whole where writing fails."""
-
-
 EMBEDDED = (
     "embedded: `tiergate up` starts one of its own; `tiergate proxy` by itself has none, and drops captures"
 )
