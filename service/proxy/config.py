@@ -27,7 +27,7 @@ class ClientLimits:
     head: float = 30.0
     """For the whole head of a request."""
     body: float = 60.0
-    """Between two reads of a request body."""
+    """Between two reads of a request body; in that time it must also bring 1KiB a second."""
     keep_alive: float = 75.0
     """Without a request on an open connection."""
     stalled: float | None = 600.0

@@ -90,7 +90,9 @@ class ClientsShape(Shape):
     """Patience with clients."""
 
     head: Duration = written("30s", "For the whole head of a request.")
-    body: Duration = written("1m", "Between two reads of a request body.")
+    body: Duration = written(
+        "1m", "Between two reads of a request body; in that time it must also bring 1KiB a second."
+    )
     keep_alive: Duration = written("75s", "Without a request on an open connection.")
     stalled: Limit = written(
         "10m",

@@ -15,9 +15,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from service.proxy.budget import Budget
 from service.proxy.http.heads import request_head
-from service.proxy.http.holding import SMALL_BODY
+from service.proxy.http.holding import SMALL_BODY, Bodies
 from service.proxy.http.requests import Inbound, RequestReader
 from tests.proxy.differences import REQUESTS_LAXER, REQUESTS_STRICTER
 from tests.proxy.generated import cuts_of, distort, make_request
@@ -159,7 +158,7 @@ def test_a_shared_budget_changes_no_meaning_and_gets_everything_back(chance: Ran
         else b"POST /v1/x HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%b" % (size, b"x" * size)
         for size in sizes
     )
-    budget = Budget(chance.choice((100_000, 200_000, 10**9)))
+    budget = Bodies(chance.choice((100_000, 200_000, 10**9)))
     reader = RequestReader(
         max_head=MAX_HEAD, max_body=MAX_BODY, conversation_header=b"x-conversation-id", bodies=budget
     )

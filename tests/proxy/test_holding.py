@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from dataclasses import replace
 
 import pytest
@@ -12,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.fleet import Limits
-from service.proxy.budget import Budget
 from service.proxy.config import AccessLogPlan, ClientLimits, Mirroring
 from service.proxy.http.errors import Refusal
-from service.proxy.http.holding import SMALL_BODY, Holding
+from service.proxy.http.holding import LEAST_RATE, SMALL_BODY, Bodies, Holding
 from service.proxy.http.requests import Inbound, RequestReader
 from service.proxy.processes.adoption import adopt
 from service.proxy.processes.entrance import Entrance
+from service.proxy.traffic.downstream import READ_AHEAD_BYTES
 from service.proxy.traffic.health import Watches
 from service.proxy.traffic.telling import snapshot
 from tests.proxy.raw_client import get, post
@@ -35,12 +36,12 @@ def body(size: int, model: str = "m") -> bytes:
     return start + b"x" * (size - len(start) - 2) + b'"}'
 
 
-def reader(budget: Budget, max_body: int = 1024 * KIB) -> RequestReader:
+def reader(budget: Bodies, max_body: int = 1024 * KIB) -> RequestReader:
     return RequestReader(max_head=KIB, max_body=max_body, conversation_header=b"x", bodies=budget)
 
 
 def test_small_bodies_hold_nothing_and_others_all_they_have() -> None:
-    budget = Budget(1000 * KIB)
+    budget = Bodies(1000 * KIB)
     one = reader(budget)
     one.feed(post(body(SMALL_BODY)))
     assert budget.used == 0
@@ -60,7 +61,7 @@ def test_small_bodies_hold_nothing_and_others_all_they_have() -> None:
 
 
 def test_bytes_are_held_as_they_arrive_and_not_as_announced() -> None:
-    budget = Budget(1000 * KIB)
+    budget = Bodies(1000 * KIB)
     one = reader(budget)
     one.feed(post(body(900 * KIB))[: 100 * KIB])
     assert 90 * KIB < budget.used <= 100 * KIB
@@ -69,7 +70,7 @@ def test_bytes_are_held_as_they_arrive_and_not_as_announced() -> None:
 
 
 def test_what_would_go_beyond_the_budget_is_refused_and_holds_nothing() -> None:
-    budget = Budget(200 * KIB)
+    budget = Bodies(200 * KIB)
     first, second = reader(budget), reader(budget)
     first.feed(post(body(150 * KIB))[:-1])
     second.feed(post(body(100 * KIB)))
@@ -85,7 +86,7 @@ def test_what_would_go_beyond_the_budget_is_refused_and_holds_nothing() -> None:
 
 
 def test_a_body_above_its_own_limit_is_413_however_full_the_budget_is() -> None:
-    one = reader(Budget(0), max_body=10 * KIB)
+    one = reader(Bodies(0), max_body=10 * KIB)
     one.feed(post(body(11 * KIB)))
     (refusal,) = one.ready
     assert isinstance(refusal, Refusal)
@@ -104,7 +105,7 @@ def test_a_body_above_its_own_limit_is_413_however_full_the_budget_is() -> None:
 def test_whatever_arrives_the_budget_is_kept_and_comes_back(
     sizes: list[int], cuts: list[int], chunked: bool, limit: int, chance: random.Random
 ) -> None:
-    budget = Budget(limit)
+    budget = Bodies(limit)
     one = reader(budget)
     stream = b"".join(map(_chunked if chunked else post, map(body, sizes)))
     at = 0
@@ -130,9 +131,70 @@ def _chunked(content: bytes) -> bytes:
 
 def test_a_connection_without_a_budget_holds_nothing() -> None:
     holding = Holding(None)
-    assert holding.grow(10**9) is None
+    assert holding.grow(10**9, lambda _: None) is None
     assert holding.hand_over() == 0
     holding.close()
+
+
+def test_half_a_body_that_brings_nothing_more_gives_way_when_its_room_is_wanted() -> None:
+    budget = Bodies(300 * KIB)
+    silent, other = reader(budget), reader(budget)
+    silent.feed(post(body(250 * KIB))[:-1])
+    other.feed(post(body(100 * KIB)))
+    assert isinstance(other.ready.popleft(), Refusal)  # it may still be on its way
+    assert not silent.ready
+    budget.patience = 0.01
+    time.sleep(0.02)
+    small, large = reader(budget), reader(budget)
+    small.feed(post(body(SMALL_BODY)))
+    assert not silent.ready  # nobody wants its room
+    large.feed(post(body(100 * KIB)))
+    assert isinstance(large.ready[0], Inbound)
+    (refusal,) = silent.ready
+    assert isinstance(refusal, Refusal)
+    assert (refusal.status, refusal.code, refusal.retry_after) == (503, "busy", 1)
+    assert budget.used == 100 * KIB
+    silent.feed(b"}")
+    assert len(silent.ready) == 1
+    for each in (silent, other, small, large):
+        each.close()
+    assert (budget.used, budget.half_read) == (0, {})
+
+
+@pytest.mark.parametrize(("rate", "gives_way"), [(LEAST_RATE // 4, True), (4 * LEAST_RATE, False)])
+def test_a_slow_body_gives_way_however_fast_it_began_and_others_do_not(rate: int, gives_way: bool) -> None:
+    budget = Bodies(2000 * KIB, patience=0.5)
+    one, other = reader(budget, 4000 * KIB), reader(budget)
+    sent = post(body(3000 * KIB))
+    one.feed(sent[: 1500 * KIB])
+    at, began = 1500 * KIB, time.monotonic()
+    while (now := time.monotonic()) < began + 1.5:
+        upto = 1500 * KIB + int((now - began) * rate)
+        one.feed(sent[at:upto])
+        at = upto
+        time.sleep(0.01)
+    other.feed(post(body(500 * KIB)))
+    assert isinstance(other.ready[0], Inbound) is gives_way
+    assert bool(one.ready) is gives_way
+    one.close()
+    other.close()
+
+
+def test_no_more_bodies_give_way_than_are_needed_and_whole_ones_never() -> None:
+    budget = Bodies(500 * KIB, patience=0.01)
+    halves = [reader(budget) for _ in range(3)]
+    whole, wanting = reader(budget), reader(budget)
+    whole.feed(post(body(100 * KIB)))
+    for each in halves:
+        each.feed(post(body(140 * KIB))[: 120 * KIB])
+    time.sleep(0.02)
+    wanting.feed(post(body(150 * KIB)))
+    assert [len(each.ready) for each in halves] == [1, 0, 0]
+    assert isinstance(wanting.ready[0], Inbound)
+    assert isinstance(whole.ready[0], Inbound)
+    for each in (*halves, whole, wanting):
+        each.close()
+    assert budget.used == 0
 
 
 # -- through the proxy ---------------------------------------------------------------------------------
@@ -218,6 +280,95 @@ async def test_half_a_body_that_never_ends_gives_back_what_it_held(
     await eventually(lambda: proxy.plane.bodies.used > 500 * KIB)
     leaving.abort()
     await eventually(lambda: proxy.plane.bodies.used == 0)
+
+
+async def test_slow_uploads_keep_nobody_out(start_backend: StartBackend, start_proxy: StartProxy) -> None:
+    proxy = await start_proxy(
+        ladder((await start_backend()).url), clients=ClientLimits(buffered=600 * KIB, body=30.0)
+    )
+    slow = [await proxy.connect() for _ in range(2)]
+    for client in slow:
+        await client.send(post(body(290 * KIB))[:-20])
+    await eventually(lambda: proxy.plane.bodies.used > 570 * KIB)
+    assert (await proxy.ask(post(body(100 * KIB)))).status == 503
+    proxy.plane.bodies.patience = 0.2
+    for _ in range(10):
+        for client in slow:
+            await client.send(b"x")
+        await asyncio.sleep(0.05)
+    assert (await proxy.ask(post(body(100 * KIB)))).status == 200
+    refused = await slow[0].answer()  # without another byte from it
+    assert (refused.status, refused.error) == (503, b"busy")
+    assert await slow[0].rest() == b""
+    assert (await slow[1].ask(b'xxxxxxxx"}')).status == 200
+    for client in slow:
+        client.close()
+    assert proxy.plane.bodies.used == 0
+
+
+async def test_a_body_read_ahead_gives_way_too_and_is_told_so_after_the_answer_before_it(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    backend = Backend()
+    backend.may_end.set()
+    proxy = await start_proxy(
+        ladder((await start_backend(backend)).url), clients=ClientLimits(buffered=300 * KIB)
+    )
+    proxy.plane.bodies.patience = 0.1
+    ahead = await proxy.connect()
+    await ahead.send(post() + post(body(290 * KIB))[: 250 * KIB])
+    await eventually(lambda: proxy.plane.bodies.used > SMALL_BODY)
+    held = proxy.plane.bodies.used
+    await asyncio.sleep(0.2)
+    wanting = await proxy.connect()
+    await wanting.send(post(body(299 * KIB)))
+    await eventually(lambda: len(backend.bodies) == 2)
+    assert held < proxy.plane.bodies.used == 299 * KIB
+    backend.may_answer.set()
+    assert (await ahead.answer()).status == 200
+    assert (await ahead.answer()).error == b"busy"
+    assert (await wanting.answer()).status == 200
+    ahead.close()
+    wanting.close()
+
+
+async def test_a_body_byte_by_byte_is_not_waited_for(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    proxy = await start_proxy(ladder((await start_backend()).url), clients=ClientLimits(body=0.5))
+    crawling, steady = await proxy.connect(), await proxy.connect()
+    content = body(20 * KIB)
+    await crawling.send(post(content)[:200])
+    refusal = asyncio.get_running_loop().create_task(crawling.answer())
+    request = post(content)
+    for at in range(0, len(request), 400):  # 8 KiB a second at most, and several times `body`
+        await steady.send(request[at : at + 400], pause=0.05)
+        if not refusal.done():
+            crawling.writer.write(b"x")
+    assert (await steady.answer()).status == 200
+    refused = await refusal
+    assert (refused.status, refused.error) == (408, b"request_timeout")
+    for client in (crawling, steady):
+        client.close()
+
+
+async def test_little_is_read_ahead_of_a_connection_however_small_its_bodies(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    backend = Backend()
+    backend.may_end.set()
+    proxy = await start_proxy(ladder((await start_backend(backend)).url))
+    client = await proxy.connect()
+    sending = asyncio.get_running_loop().create_task(client.send(*[post(body(60 * KIB))] * 30))
+    await eventually(lambda: bool(backend.bodies))
+    await asyncio.sleep(0.3)
+    (connection,) = proxy.plane.clients
+    one_read = 256 * KIB
+    assert connection._reader.bytes_read <= READ_AHEAD_BYTES + one_read
+    backend.may_answer.set()
+    assert [(await client.answer()).status for _ in range(30)] == [200] * 30
+    await sending
+    client.close()
 
 
 async def test_who_is_refused_holds_nothing(start_backend: StartBackend, start_proxy: StartProxy) -> None:

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import httptools
 
-from service.proxy.budget import Budget
 from service.proxy.http.errors import Refusal, head_too_large, malformed, not_implemented, too_large
 from service.proxy.http.heads import Head, Headers, announced_length, judge
-from service.proxy.http.holding import SMALL_BODY, Holding
+from service.proxy.http.holding import SMALL_BODY, Bodies, Holding
 from service.proxy.http.known import KnownHead, known
 
 
@@ -79,7 +78,7 @@ class RequestReader:
     )
 
     def __init__(
-        self, *, max_head: int, max_body: int, conversation_header: bytes, bodies: Budget | None = None
+        self, *, max_head: int, max_body: int, conversation_header: bytes, bodies: Bodies | None = None
     ) -> None:
         """`bodies` is asked for what bodies hold that are not small."""
         self._max_head = max_head
@@ -306,7 +305,7 @@ class RequestReader:
         """For a body that is no longer small."""
         if size > self._max_body:
             self._stop(too_large(self._max_body))
-        refusal = self._holding.grow(size)
+        refusal = self._holding.grow(size, self.refuse)
         if refusal is not None:
             self._stop(refusal)
         self._room = size

@@ -21,8 +21,10 @@ LINGER_SECONDS = 2.0
 """How long a connection stays half-open after a last answer, so that a reset does not overtake it."""
 TURNS = 32
 """Requests of one client that are answered without a backend before everybody else has a turn."""
-READ_AHEAD_BYTES = 1024 * 1024
-"""Bodies of a client's next requests that are read while an answer is under way."""
+READ_AHEAD_BYTES = 256 * 1024
+"""Bodies of a client's next requests that are read while an answer is under way; one read more at most."""
+LEAST_RATE = 1024
+"""Bytes a second of a body."""
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -39,6 +41,7 @@ class ClientConnection(asyncio.Protocol):
         "_reading_paused",
         "_relay",
         "_since",
+        "_sized",
         "_stalls",
         "_transport",
         "_unsent",
@@ -67,6 +70,8 @@ class ClientConnection(asyncio.Protocol):
         self._unsent: tuple[float, int] | None = None
         """Since when so many bytes have been waiting to be taken."""
         self._lingers_until: float | None = None
+        self._sized: tuple[float, float, int] | None = None
+        """Of a body at a look at the clock: the `_since` before it, when that look was, its size then."""
 
     # -- asyncio calls these -----------------------------------------------------------------------
 
@@ -178,12 +183,16 @@ class ClientConnection(asyncio.Protocol):
             self._transport.abort()
         elif self._transport.is_closing():
             pass  # a broken answer's last bytes are on their way, and nothing may follow them
-        elif self._relay is None and not self._waiting:
+        elif self._relay is None:
             waited = now - max(self._since, self._reader.since)
-            if self._reader.is_in_request:
-                if waited > (limits.head if self._reader.is_in_head else limits.body):
-                    self._reader.refuse(request_timeout())
-                    self._advance()
+            if self._waiting:  # the body was refused, for the room it took
+                self._advance()
+            elif self._reader.is_in_head:
+                if waited > limits.head:
+                    self._give_up()
+            elif self._reader.is_in_request:
+                if waited > limits.body or self._is_crawling(now, limits.body):
+                    self._give_up()
             elif waited > limits.keep_alive:
                 self._transport.close()
 
@@ -246,6 +255,21 @@ class ClientConnection(asyncio.Protocol):
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
+
+    def _is_crawling(self, now: float, seconds: float) -> bool:
+        """Whether the body that is being read has brought next to nothing for that long."""
+        size = self._reader.bytes_read
+        if self._sized is None or self._sized[0] != self._since:
+            self._sized = (self._since, now, size)
+        _, looked, before = self._sized
+        if now - looked <= seconds:
+            return False
+        self._sized = (self._since, now, size)
+        return size - before < LEAST_RATE * (now - looked)
+
+    def _give_up(self) -> None:
+        self._reader.refuse(request_timeout())
+        self._advance()
 
     def _has_hung_up(self) -> bool:
         """Whether the client's end is to be found behind what is not read for now."""

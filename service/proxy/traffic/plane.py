@@ -20,6 +20,7 @@ from service.proxy.gauges.access_log import AccessLog
 from service.proxy.gauges.lag import LoopLag
 from service.proxy.gauges.meters import Meters
 from service.proxy.http.errors import Refusal
+from service.proxy.http.holding import Bodies
 from service.proxy.http.requests import Inbound
 from service.proxy.traffic.access_lines import Lines, has_failed
 from service.proxy.traffic.crowd import Crowd
@@ -56,7 +57,7 @@ class DataPlane:
         self.instance = instance
         self.meters = Meters()
         self.budget = Budget(config.mirroring.buffer_bytes)
-        self.bodies = Budget(config.clients.buffered)
+        self.bodies = Bodies(config.clients.buffered)
         self.routes = RouteBook(config.ladders, config.state_dir)
         share = Share(place, config.processes)
         self.servers = Servers(config.ladders, share)
