@@ -156,6 +156,7 @@ class ClientConnection(asyncio.Protocol):
         self._waiting.clear()
         if only_by_reset:
             # The body ends where the connection does: a clean end would look like a whole answer.
+            # A unix socket has no reset; docs/operations.md tells how to do without.
             opened: socket.socket = self._transport.get_extra_info("socket")
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
             self._transport.abort()
