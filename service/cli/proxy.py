@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 from typing import Annotated
@@ -50,5 +49,4 @@ def proxy(
         now = load(settings.path, unpinned).proxy if pinned else wanted
         return naming_what_is_pinned(wanted, before=before, now=now)
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     raise typer.Exit(run(settings.proxy, reread))

@@ -251,20 +251,20 @@ async def test_it_is_ready_only_while_each_model_has_a_backend(
         assert proxy.stop() == 0
 
 
-def test_a_taken_port_says_what_to_do(config: ProxyConfig, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_taken_port_says_what_to_do(config: ProxyConfig, capfd: pytest.CaptureFixture[str]) -> None:
     with running(replace(config, processes=1), "http://127.0.0.1:1") as proxy:
         taken = replace(config, ladders={"m": ladder("http://127.0.0.1:1")}, listen_port=proxy.port)
         assert run(taken) == 2
-        assert f"cannot listen on 127.0.0.1:{proxy.port}" in capsys.readouterr().err
+        assert f"cannot listen on 127.0.0.1:{proxy.port}" in capfd.readouterr().err
         admin_port = int(proxy.admin.rpartition(":")[2])
         assert run(replace(taken, listen_port=0, admin_port=admin_port)) == 2
-        assert f"cannot listen on 127.0.0.1:{admin_port}" in capsys.readouterr().err
+        assert f"cannot listen on 127.0.0.1:{admin_port}" in capfd.readouterr().err
         assert proxy.stop() == 0
 
 
 @pytest.mark.parametrize("keys", [{}, {"1": b"short"}])
 def test_a_missing_or_wrong_key_says_so(
-    keys: dict[str, bytes], config: ProxyConfig, capsys: pytest.CaptureFixture[str]
+    keys: dict[str, bytes], config: ProxyConfig, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert run(replace(config, ladders={"m": ladder("http://127.0.0.1:1")}, capture_keys=keys)) == 2
-    assert "capture key" in capsys.readouterr().err
+    assert "capture key" in capfd.readouterr().err

@@ -26,6 +26,11 @@ from tests.proxy.standing import StartBackend, eventually, free_port
 from tests.proxy.test_upstream import has_ipv6
 
 
+async def until_said(proxy: Commanded, text: str) -> None:
+    """Its log is written by a thread that it does not wait for."""
+    await eventually(lambda: text in proxy.log)
+
+
 @pytest.fixture
 def content(valkey: ValkeyServer, tmp_path: Path) -> dict[str, Any]:
     """A configuration without models."""
@@ -109,7 +114,7 @@ async def test_an_invalid_file_leaves_the_old_configuration_and_says_what_is_wro
             assert await proxy.ask() == 200
         assert await proxy.counted("config_reloads_total", outcome="refused") == 4
         for told in ("proxy.drain (line", "proxy.tls.certificate_file", "expected http://HOST:PORT", "YAML"):
-            assert told in proxy.log
+            await until_said(proxy, told)
         proxy.file.unlink()
         status, answer = await asyncio.to_thread(ask_to_reload, proxy)
         assert (status, answer["outcome"]) == (422, "refused")
@@ -134,7 +139,9 @@ async def test_a_reload_by_the_admin_address_says_what_came_of_it(
         status, answer = await asyncio.to_thread(ask_to_reload, proxy)
         assert (status, answer["outcome"], answer["processes"]) == (200, "applied", 2)
         assert answer["needs_restart"] == ["proxy.listen", "proxy.processes", "store.broker"]
-        assert "proxy.listen, proxy.processes, store.broker: a new value is taken at the next" in proxy.log
+        await until_said(
+            proxy, "proxy.listen, proxy.processes, store.broker: a new value is taken at the next"
+        )
         assert await proxy.ask(post(b'{"model":"m","x":"' + b"x" * 1000 + b'"}')) == 413
         for headers in ({"Host": "evil.example"}, {"Origin": "http://127.0.0.1"}):
             assert (await asyncio.to_thread(ask_to_reload, proxy, **headers))[0] == 403
@@ -157,7 +164,7 @@ async def test_a_reload_says_which_new_backends_cannot_be_used_and_takes_them_al
         status, answer = await asyncio.to_thread(ask_to_reload, proxy)
         assert (status, answer["outcome"]) == (200, "applied")
         assert answer["unreachable"] == [f"{away}: refused the connection"], "the other one is not new"
-        assert f"not to be used as it is: backend {away}: refused the connection" in proxy.log
+        await until_said(proxy, f"not to be used as it is: backend {away}: refused the connection")
         await start_backend(port=port)
         await proxy.until("/readyz", 200)
         assert await proxy.ask() == 200
@@ -259,7 +266,7 @@ async def test_a_renewed_certificate_is_shown_without_being_asked_and_a_broken_o
 
         pair.key.write_text("rubbish")
         await proxy.until_counted("tls_reloads_total", 1, outcome="refused")
-        assert "there is no private key in PEM form in it" in proxy.log
+        await until_said(proxy, "there is no private key in PEM form in it")
         children = proxy.children
         os.kill(children.pop(), signal.SIGKILL)
         await eventually(lambda: len(proxy.children) == 2, seconds=20)

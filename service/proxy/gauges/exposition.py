@@ -37,6 +37,7 @@ HELP = {
     "capture_buffer_bytes": "Bytes of captures being recorded or waiting to be shipped.",
     "request_buffer_bytes": "Bytes of request bodies above 64 KiB that are read and not yet being answered.",
     "access_log_dropped": "Lines of the access log that were drawn and could not be written.",
+    "log_lines_dropped": "Lines of the log that nobody read in time, or that could not be written.",
     "backend_usable": "Processes that send requests to the backend.",
     "backend_denied": "Processes whose health check the backend answers with 401 or 403.",
     "backend_outstanding": "Requests under way to the backend.",
@@ -89,6 +90,9 @@ class Totals:
 
     def set(self, name: str, value: float) -> None:
         self._gauges[name, ()] = value
+
+    def count(self, name: str, amount: float) -> None:
+        self._counters[name, ()] += amount
 
     def set_counter(self, name: str, value: float) -> None:
         self._counters[name, ()] = value

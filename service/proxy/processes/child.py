@@ -27,6 +27,7 @@ from service.proxy.processes.listening import BACKLOG
 from service.proxy.traffic.health import Watches
 from service.proxy.traffic.plane import DataPlane
 from service.proxy.traffic.telling import snapshot
+from service.standard_error import StandardError, take_over
 from service.store.shipping import CaptureStore
 
 TELL_SECONDS = 0.5
@@ -39,10 +40,13 @@ _log = logging.getLogger(__name__)
 class Control:
     """The socket to the parent: orders come in, counts go out, and its end is the parent's."""
 
-    def __init__(self, control: socket.socket, frames: Frames, plane: DataPlane, number: int) -> None:
+    def __init__(
+        self, control: socket.socket, frames: Frames, plane: DataPlane, said: StandardError, number: int
+    ) -> None:
         self._control = control
         self._frames = frames
         self._plane = plane
+        self._said = said
         self._number = number
         """Of the orders that are followed."""
         self._wake = asyncio.Event()
@@ -77,6 +81,7 @@ class Control:
             self._wake.clear()
 
     async def tell(self) -> None:
+        self._plane.meters.counters["log_lines_dropped", ()] = self._said.dropped
         counts = {**snapshot(self._plane), "orders": self._number}
         line = json.dumps(counts, separators=(",", ":")).encode() + b"\n"
         try:
@@ -86,14 +91,19 @@ class Control:
 
 
 async def serve(
-    orders: Orders, frames: Frames, control_socket: socket.socket, listener: socket.socket, place: int
+    orders: Orders,
+    frames: Frames,
+    control_socket: socket.socket,
+    listener: socket.socket,
+    place: int,
+    said: StandardError,
 ) -> None:
     """Serve until told to stop, or until the parent is gone; `place` tells processes apart, from 0."""
     loop = asyncio.get_running_loop()
     config = orders.config
     store = CaptureStore.open(config.redis_url, config.broker_url)
     plane = DataPlane(config, store, instance=uuid.uuid4().hex, place=place)
-    control = Control(control_socket, frames, plane, orders.number)
+    control = Control(control_socket, frames, plane, said, orders.number)
     entrance = Entrance(plane, config.tls)
     watches = Watches(plane)
     loop.add_signal_handler(signal.SIGTERM, control.ended.set)
@@ -122,10 +132,11 @@ async def serve(
 
 
 def main() -> None:
+    said = take_over()
     logging.basicConfig(
         level=os.environ.get("TIERGATE_LOG_LEVEL", "WARNING").upper(),
         format="%(asctime)s proxy[%(process)d] %(levelname)s %(message)s",
-        stream=sys.stderr,
+        stream=said,
     )
     control = socket.socket(fileno=int(sys.argv[1]))
     listener = socket.socket(fileno=int(sys.argv[2]))
@@ -137,7 +148,7 @@ def main() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(orders, frames, control, listener, place))
+        runner.run(serve(orders, frames, control, listener, place, said))
 
 
 if __name__ == "__main__":

@@ -40,6 +40,7 @@ from service.proxy.processes.listening import (
 )
 from service.proxy.processes.steering import Reread, Steering
 from service.proxy.processes.terminal import has_terminal
+from service.standard_error import StandardError, taken_over
 from service.store.capture import Keyring
 
 MOST_FALSE_STARTS = 5
@@ -50,11 +51,19 @@ LONGEST_PAUSE = 5.0
 """Seconds between two starts of the same process."""
 _SNAPSHOT_BYTES = 64 * 1024 * 1024
 
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
 _log = logging.getLogger(__name__)
 
 
 def run(config: ProxyConfig, reread: Reread | None = None) -> int:
     """Serve until SIGTERM or SIGINT; 0 after an orderly stop, 1 after another, 2 when it cannot start."""
+    with taken_over() as said:
+        logging.basicConfig(level=logging.INFO, format=_LOG_FORMAT, stream=said)
+        return _run(config, reread, said)
+
+
+def _run(config: ProxyConfig, reread: Reread | None, said: StandardError) -> int:
     try:
         Keyring(current=config.capture_key_id, keys=config.capture_keys)
         check_writable(config.access_log)
@@ -68,7 +77,7 @@ def run(config: ProxyConfig, reread: Reread | None = None) -> int:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            return runner.run(Parent(config, listeners, reread).supervise())
+            return runner.run(Parent(config, listeners, reread, said).supervise())
     except CannotListen as error:
         print(f"tiergate proxy: {error}", file=sys.stderr)
         return 2
@@ -95,8 +104,13 @@ class Parent:
     """`supervise` once."""
 
     def __init__(
-        self, config: ProxyConfig, listeners: list[socket.socket], reread: Reread | None = None
+        self,
+        config: ProxyConfig,
+        listeners: list[socket.socket],
+        reread: Reread | None,
+        said: StandardError,
     ) -> None:
+        self._said = said
         self._steering = Steering(config, reread, self._serving)
         self._had_terminal = has_terminal()
         self._slots = [Slot(listener) for listener in listeners]
@@ -289,6 +303,7 @@ class Parent:
         for name, value in vitals(slot.process.pid for slot in self._slots if slot.process).items():
             totals.set(name, value)
         totals.set_counter("restarts", self._restarts)
+        totals.count("log_lines_dropped", self._said.dropped)
         return HTTPStatus.OK, CONTENT_TYPE, totals.text().encode()
 
 
