@@ -51,17 +51,6 @@ class Commanded(Running):
             while self.log.count("configuration is") == said:  # noqa: ASYNC110 - a file has no events
                 await asyncio.sleep(0.02)
 
-    async def counted(self, name: str, **labels: str) -> float | None:
-        """A sample of the metrics page."""
-        return (await self.metrics()).get((f"tiergate_proxy_{name}", frozenset(labels.items())))
-
-    async def until_counted(self, name: str, value: float, **labels: str) -> None:
-        async with asyncio.timeout(START_SECONDS):
-            while True:
-                if await self.counted(name, **labels) == value:
-                    return
-                await asyncio.sleep(0.05)
-
     async def connect_by_tls(self, context: ssl.SSLContext) -> RawClient:
         return RawClient(*await asyncio.open_connection("127.0.0.1", self.port, ssl=context))
 

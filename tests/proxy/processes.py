@@ -45,6 +45,16 @@ class Running:
         finally:
             client.close()
 
+    async def tier(self) -> str:
+        """Who serves a request."""
+        client = await self.connect()
+        try:
+            answered = await client.ask(post())
+            assert answered.status == 200
+            return answered.header(b"x-tiergate-tier")[0].decode()
+        finally:
+            client.close()
+
     async def page(self, path: str) -> tuple[int, str]:
         return await asyncio.to_thread(self._page, path)
 
@@ -63,6 +73,15 @@ class Running:
             for family in text_string_to_metric_families(text)
             for sample in family.samples
         }
+
+    async def counted(self, name: str, **labels: str) -> float | None:
+        """A sample of the metrics page."""
+        return (await self.metrics()).get((f"tiergate_proxy_{name}", frozenset(labels.items())))
+
+    async def until_counted(self, name: str, value: float, *, seconds: float = 20.0, **labels: str) -> None:
+        async with asyncio.timeout(seconds):
+            while await self.counted(name, **labels) != value:  # noqa: ASYNC110 - of another process
+                await asyncio.sleep(0.05)
 
     async def until(self, path: str, status: int, seconds: float = 15.0) -> str:
         async with asyncio.timeout(seconds):

@@ -32,7 +32,7 @@ async def nothing_is_left(proxy: Proxy) -> None:
 async def test_half_of_the_clients_leave_at_random_and_take_their_requests_with_them(
     kind: str, start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
-    """Each backend request is cancelled at once: within 100 ms, ten times that on a machine that is busy."""
+    """Nine of ten backend requests are cancelled within 100 ms, whatever else the machine does meanwhile."""
     chance = Random(kind)
     count = 120
     left: dict[bytes, float] = {}
@@ -80,8 +80,9 @@ async def test_half_of_the_clients_leave_at_random_and_take_their_requests_with_
     await asyncio.gather(*(come_and_go(number) for number in range(count)))
     await eventually(lambda: noticed.keys() >= left.keys())
     took = [noticed[number] - left[number] for number in left]
-    print(f"cancelled after {statistics.median(took):.4f} s in the median, {max(took):.4f} s at most")
-    assert statistics.median(took) < 0.1
+    nine_of_ten = statistics.quantiles(took, n=10)[-1]
+    print(f"cancelled: nine of ten after {nine_of_ten:.4f} s, the last after {max(took):.4f} s")
+    assert nine_of_ten < 0.1
     assert max(took) < 1.0
     await nothing_is_left(proxy)
     captures = await proxy.captures(count)

@@ -128,7 +128,7 @@ async def test_a_backend_that_cannot_prove_its_name_is_out_for_that_reason(
     backend = await start_backend(tls=Authority(tmp_path).issue("gpu").server_context())
     model = ladder(backend.url)
     proxy = await start_proxy(model)
-    assert (await proxy.ask(post())).status == 502
+    assert (await proxy.ask(post())).error == b"backend_unreachable"
     [line] = told
     assert line.startswith(f"backend {backend.url} is ejected: TLS verification failed: ")
     assert "certificate" in line
@@ -144,7 +144,7 @@ async def test_a_backend_that_speaks_no_tls_is_out_for_that_reason(
 
     server = await asyncio.start_server(plain, "127.0.0.1", 0)
     proxy = await start_proxy(ladder(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"))
-    assert (await proxy.ask(post())).status == 502
+    assert (await proxy.ask(post())).error == b"backend_unreachable"
     [line] = told
     assert " is ejected: TLS failed: " in line
     server.close()
@@ -156,7 +156,7 @@ async def test_who_comes_back_is_told(
 ) -> None:
     port = free_port()
     proxy = await start_proxy(ladder(f"http://127.0.0.1:{port}"))
-    assert (await proxy.ask(post())).status == 502
+    assert (await proxy.ask(post())).error == b"backend_unreachable"
     await start_backend(port=port)
     watches = Watches(proxy.plane)
     watches.adopt(0.05)

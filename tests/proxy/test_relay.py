@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from service.fleet import Route
 from service.proxy.config import Mirroring, Timeouts
 from service.store.capture import Ending
 from tests.proxy.raw_client import Answered, get, post
@@ -172,6 +173,70 @@ async def test_another_backend_is_asked_when_one_dies_before_answering(
         assert (await proxy.ask(post())).status == 200
     assert 1 <= len(bad.requests) <= 3, "three failures in a row eject it"
     assert len(good.requests) == 6
+
+
+async def test_a_lost_request_is_repeated_once_however_many_backends_there_are(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    """It may be what ends them: a third would be gone, too."""
+
+    async def die(received: Received, peer: Peer) -> None:
+        peer.reset()
+
+    good, second, first = await start_backend(), await start_backend(die), await start_backend(die)
+    proxy = await start_proxy(ladder(good.url, second.url, first.url))
+    await asyncio.sleep(0)  # the plane begins to follow
+    proxy.store.publish(Route.only("m", "t2", version=1))
+    answered = await proxy.ask(post())
+    assert (answered.status, answered.error) == (502, b"backend_closed")
+    assert [len(backend.requests) for backend in (first, second, good)] == [1, 1, 0]
+    assert proxy.plane.meters.counters["retries", (("reason", "backend_closed"),)] == 1
+
+
+async def test_a_request_that_lost_an_idle_connection_is_not_repeated_when_the_next_one_ends_too(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    async def answer_once(received: Received, peer: Peer) -> None:
+        if len(dying.requests) == 1:
+            await peer.send(OK)
+        else:
+            peer.reset()
+
+    good, dying = await start_backend(), await start_backend(answer_once)
+    proxy = await start_proxy(ladder(good.url, dying.url))
+    await asyncio.sleep(0)
+    proxy.store.publish(Route.only("m", "t1", version=1))
+    assert (await proxy.ask(post())).status == 200
+    assert (await proxy.ask(post())).error == b"backend_closed"
+    assert (len(dying.requests), len(good.requests)) == (3, 0)
+
+
+async def test_three_backends_that_accept_no_connection_are_enough(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    """Nothing was sent, so others may be asked; but the client has waited for three of them."""
+    good = await start_backend()
+    proxy = await start_proxy(ladder(good.url, *(f"http://127.0.0.1:{free_port()}" for _ in range(4))))
+    await asyncio.sleep(0)
+    proxy.store.publish(Route.only("m", "t4", version=1))
+
+    def asked() -> list[str]:
+        counters = proxy.plane.meters.counters
+        return [
+            server.url
+            for server in proxy.plane.servers
+            if counters["backend_connect_failures", (("backend", server.url),)]
+        ]
+
+    answered = await proxy.ask(post())
+    assert (answered.status, answered.error) == (502, b"backend_unreachable")
+    assert len(asked()) == 3
+    assert not good.requests
+    answered = await proxy.ask(post())
+    assert answered.status == 200, "those are out now, and the fourth was not asked in vain"
+    assert answered.header(b"x-tiergate-fallback-from") == [b"t4"]
+    assert len(asked()) == 4
+    assert len(good.requests) == 1
 
 
 async def test_no_backend_is_503_with_retry_after(start_proxy: StartProxy) -> None:
