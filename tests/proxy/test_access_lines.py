@@ -151,7 +151,7 @@ async def test_nobody_is_there(start_proxy: StartProxy, logged: AccessLogPlan, l
     assert (await proxy.ask(post())).error == b"backend_unreachable"
     assert (await proxy.ask(post())).error == b"no_backend"
     unreachable, down = await lines(2)
-    assert (unreachable["status"], unreachable["error"]) == (502, "backend_unreachable")
+    assert (unreachable["status"], unreachable["error"]) == (503, "backend_unreachable")
     assert (unreachable["ending"], unreachable["attempts"]) == ("unreachable", 1)
     assert unreachable["send_ms"] is None
     assert (down["status"], down["backend"], down["attempts"]) == (503, None, 0)

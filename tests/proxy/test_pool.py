@@ -290,3 +290,28 @@ def test_a_reload_changes_a_maximum_and_keeps_what_is_under_way() -> None:
     assert [(each, each.most, each.is_full) for each in servers] == [(server, 1, True)]
     servers.adopt({"m": limited(None)})
     assert not server.is_full
+
+
+def test_the_last_backend_is_asked_on_when_it_is_there_and_only_answers_badly() -> None:
+    """One client's poison must not take a model away from everybody."""
+    model = ladder(["http://a", "http://b"])
+    servers = Servers({"m": model})
+    a, b = servers.of("m", "t0")
+    for _ in range(FAILURES_TO_EJECT):
+        a.failed(0.0, spoke=True)
+    assert servers.pick(model, model.baseline, now=0.0) == (model.baseline, b), "others stand in"
+    b.failed(0.0, surely=True)
+    assert servers.pick(model, model.baseline, now=0.0) == (model.baseline, a)
+    assert servers.pick(model, model.baseline, now=0.0, without=[a]) is None
+    a.failed(0.0)
+    assert servers.pick(model, model.baseline, now=0.0) is None, "it has fallen silent"
+
+
+def test_a_backend_counts_as_silent_until_it_answers_well() -> None:
+    server = Server(Backend(url="http://a"))
+    server.failed(0.0)
+    server.failed(0.0, spoke=True)
+    assert not server.spoke
+    server.answered()
+    server.failed(0.0, spoke=True)
+    assert server.spoke

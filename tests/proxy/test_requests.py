@@ -86,3 +86,41 @@ def test_refusing_from_outside_lets_go_of_what_was_read() -> None:
     assert isinstance(whole, Inbound)
     assert isinstance(refusal, Refusal)
     reading.close()
+
+
+OFFER = b"Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+PLAIN = b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+@pytest.mark.parametrize("body", [b"", b"abc", b"GET /smuggled HTTP/1.1\r\nHost: b\r\n\r\n"])
+def test_an_offer_of_http2_is_passed_over_wherever_it_is_cut(body: bytes) -> None:
+    """llhttp takes what follows the head for another protocol: the body must not become a request."""
+    sent = b"POST /v1/completions HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (OFFER, len(body), body)
+    stream = sent * 2 + PLAIN
+    for cut in range(len(stream)):
+        reading = reader(max_body=1 << 20)
+        reading.feed(stream[:cut])
+        reading.feed(stream[cut:])
+        read = [each for each in reading.ready if isinstance(each, Inbound)]
+        assert [each.body for each in read] == [body, body, b""]
+        assert b"http2-settings" in read[0].head.dropped
+        reading.close()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c, websocket\r\n\r\n",
+        b"POST / HTTP/1.1\r\n" + OFFER + b"Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+        b"POST / HTTP/1.1\r\n" + OFFER + b"Content-Length: 100000\r\n\r\n" + b"x" * 100_000,
+        b"POST / HTTP/1.1\r\n" + OFFER + b"Expect: 100-continue\r\nContent-Length: 3\r\n\r\n",
+    ],
+)
+def test_other_offers_and_bodies_that_cannot_be_told_apart_are_refused(head: bytes) -> None:
+    reading = reader(max_body=1 << 20)
+    reading.feed(head + PLAIN)
+    [refusal] = reading.ready
+    assert isinstance(refusal, Refusal)
+    assert refusal.code == "not_implemented"
+    reading.close()

@@ -66,7 +66,7 @@ async def test_a_backend_that_cannot_prove_its_name_gets_nothing(
     configured = Backend(url=backend.url, tls=BackendTls(ca=ca))
     proxy = await start_proxy(only(configured))
     answered = await proxy.ask(post())
-    assert (answered.status, answered.error) == (502, b"backend_unreachable")
+    assert (answered.status, answered.error) == (503, b"backend_unreachable")
     assert backend.requests == []
     with pytest.raises(NoAnswer, match=r"^TLS verification failed: .*(certificate|match)"):
         await probe(Server(configured))
@@ -136,7 +136,7 @@ async def test_nobody_behind_a_unix_socket_is_nobody_there(start_proxy: StartPro
     configured = Backend(url=f"unix:{tmp_path}/gone.sock")
     proxy = await start_proxy(only(configured))
     answered = await proxy.ask(post())
-    assert (answered.status, answered.error) == (502, b"backend_unreachable")
+    assert (answered.status, answered.error) == (503, b"backend_unreachable")
     with pytest.raises(NoAnswer, match=r"^its socket does not exist$"):
         await probe(Server(configured))
 

@@ -62,7 +62,7 @@ _STRATA = {
     for structured in (False, True)
     for streams in (False, True)
 }
-_MOST_ANCHORED = 1024 * 1024
+_MOST_ANCHORED = 256 * 1024
 
 
 def is_eligible(method: bytes, path: bytes) -> bool:

@@ -41,8 +41,11 @@ class Guard:
     ) -> Refusal | None:
         """Why the request goes no further; `plain` is the body without its content coding."""
         limit = self._limits.max_request
-        if limit is not None and max(len(body), len(plain or b"")) > limit:
-            return too_large(limit)
+        if limit is not None:
+            if max(len(body), len(plain or b"")) > limit:
+                return too_large(limit)
+            if plain is None:  # nobody here can tell how large it is
+                return _unreadable(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "has a Content-Encoding that hides it")
         if not generates or not self.limits_tokens:
             return None
         if plain is None:

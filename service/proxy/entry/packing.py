@@ -30,6 +30,8 @@ _PACKERS: Mapping[bytes, Callable[[bytes], bytes]] = {
 
 def unpacked(body: bytes, codings: bytes, *, most: int) -> bytes | None:
     """The body without its codings; None when it cannot be read, or is too large for what it is."""
+    if not all(_name(coding) in _PACKERS for coding in codings.split(b",")):
+        return None
     limit = min(most, max(ALWAYS_INFLATED, MOST_INFLATED * len(body)))
     try:
         return decode(body, codings.decode("latin-1"), limit=limit)
@@ -40,5 +42,9 @@ def unpacked(body: bytes, codings: bytes, *, most: int) -> bytes | None:
 def packed(plain: bytes, codings: bytes) -> bytes:
     """The body under the codings that `unpacked` has undone."""
     for coding in codings.split(b","):
-        plain = _PACKERS[coding.strip().removeprefix(b"x-")](plain)
+        plain = _PACKERS[_name(coding)](plain)
     return plain
+
+
+def _name(coding: bytes) -> bytes:
+    return coding.strip(b" \t").lower().removeprefix(b"x-")

@@ -254,6 +254,29 @@ def announced_length(head: Head, headers: Headers) -> int:
     return int(headers[head.names.index(b"content-length")][1])
 
 
+def like_the_last(last: Head, method: bytes, target: bytes, headers: Headers) -> Head | None:
+    """The head before, when this one says the same and differs in the length of the body at most."""
+    before = last.headers
+    if last.target != target or last.method != method or len(headers) != len(before):
+        return None
+    if b"content-length" not in last.names:
+        return last if headers == before else None
+    at = last.names.index(b"content-length")
+    if (
+        headers[at][0] != before[at][0]
+        or headers[:at] != before[:at]
+        or headers[at + 1 :] != before[at + 1 :]
+    ):
+        return None
+    return last
+
+
+def offers_only_http2(head: Head) -> bool:
+    """Some clients offer it with their first request, and take HTTP/1.1 for an answer (RFC 9110, 7.8)."""
+    offers = (value for (_, value), low in zip(head.headers, head.names, strict=True) if low == b"upgrade")
+    return all(offer.strip().lower() == b"h2c" for offer in offers)
+
+
 class ForwardPaths:
     """Which paths pass: exact ones, and what is below those with a trailing slash but administrative."""
 

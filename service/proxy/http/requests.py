@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import httptools
 
 from service.proxy.http.errors import Refusal, head_too_large, malformed, not_implemented, too_large
-from service.proxy.http.heads import Head, Headers, announced_length, judge
+from service.proxy.http.heads import Head, Headers, announced_length, judge, like_the_last, offers_only_http2
 from service.proxy.http.holding import SMALL_BODY, Bodies, Holding
 from service.proxy.http.known import KnownHead, known
 
@@ -185,7 +185,13 @@ class RequestReader:
         self._barren += len(received)
         try:
             self._parser.feed_data(received)
-        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+        except httptools.HttpParserUpgrade as stopped:
+            # llhttp stops behind a request that offers another protocol; this client goes on in ours.
+            if not self.is_closed:
+                self._parser = httptools.HttpRequestParser(self)
+                self.feed(received[stopped.args[0] :])
+            return
+        except httptools.HttpParserError as error:
             if not self.is_closed:
                 self.refuse(self._refusal or malformed(str(error)))
             return
@@ -247,10 +253,10 @@ class RequestReader:
         self._in_head = False
         self._barren = 0
         parser = self._parser
-        if parser.should_upgrade():
-            self._stop(not_implemented("Upgrade is not supported."))
         method, version = parser.get_method(), parser.get_http_version()
-        head: Head | Refusal | None = self._like_the_last(method, version)
+        head: Head | Refusal | None = None
+        if self._last is not None and self._last_version == version:
+            head = like_the_last(self._last, method, self._target, self._headers)
         self._is_repeated = head is not None
         if head is None:
             head = judge(
@@ -264,30 +270,20 @@ class RequestReader:
             self._stop(head)
         else:
             self._last, self._last_version = head, version
-            if announced_length(head, self._headers) > self._max_body:
+            length = announced_length(head, self._headers)
+            if length > self._max_body:
                 self._stop(too_large(self._max_body))
             self._head = head
             self.expects_continue = head.expects_continue
+            if parser.should_upgrade():
+                self._let_offer_pass(head, length)
 
-    def _like_the_last(self, method: bytes, version: str) -> Head | None:
-        """The head before, when this one says the same and differs in the length of the body at most."""
-        last = self._last
-        if (
-            last is None
-            or last.target != self._target
-            or last.method != method
-            or self._last_version != version
-        ):
-            return None
-        now, before = self._headers, last.headers
-        if len(now) != len(before):
-            return None
-        if b"content-length" not in last.names:
-            return last if now == before else None
-        at = last.names.index(b"content-length")
-        if now[at][0] != before[at][0] or now[:at] != before[:at] or now[at + 1 :] != before[at + 1 :]:
-            return None
-        return last
+    def _let_offer_pass(self, head: Head, length: int) -> None:
+        """llhttp ends a request that offers another protocol with its head; a short body we read."""
+        readable = length <= self._small and not head.expects_continue and self._parser.should_keep_alive()
+        if head.chunked or not offers_only_http2(head) or (length and not readable):
+            self._stop(not_implemented("Upgrade is not supported."))
+        self._missing = length
 
     def on_body(self, part: bytes) -> None:
         self._barren = 0
@@ -312,6 +308,8 @@ class RequestReader:
 
     def on_message_complete(self) -> None:
         assert self._head is not None
+        if self._missing:  # so llhttp thinks
+            return
         keep_alive = self._parser.should_keep_alive()
         self.is_closed = not keep_alive
         inbound = Inbound(

@@ -166,7 +166,9 @@ class Lines:
 def has_failed(relay: Relay) -> bool:
     """Whether the client got an error or half an answer. One that left of its own accord is no failure."""
     head = relay.head
-    return relay.refusal is not None or relay.ending in _FAILED or (head is not None and head.status >= 400)
+    if relay.refusal is not None or relay.ending in _FAILED or relay.is_cut_short:
+        return True
+    return head is not None and head.status >= 400
 
 
 def capture_of(relay: Relay) -> str:

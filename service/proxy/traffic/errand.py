@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from service.proxy.entry.door import Admission
 from service.proxy.http.answers import AnswerReader
-from service.proxy.http.errors import Refusal, bad_gateway, gateway_timeout
+from service.proxy.http.errors import Refusal, unavailable
 from service.proxy.http.heads import request_head
 from service.proxy.traffic.notices import why_unreached
 from service.proxy.traffic.passage import Phase
@@ -107,9 +107,9 @@ class Errand(ABC):
             connection = await connect(server, seconds=self._plane.config.timeouts.connect)
         except (OSError, ValueError) as error:  # a host name that is none is a UnicodeError
             if isinstance(error, TimeoutError):
-                refusal = gateway_timeout("connect_timeout", "The backend did not accept in time.")
+                refusal = unavailable("connect_timeout", "The backend did not accept in time.")
             else:
-                refusal = bad_gateway("backend_unreachable", "The backend could not be reached.")
+                refusal = unavailable("backend_unreachable", "The backend could not be reached.")
             self._not_connected(refusal, why_unreached(error))
         else:
             self._connecting = None
@@ -131,6 +131,8 @@ class Errand(ABC):
             self._refuse(refusal, Ending.UNREACHABLE)
 
     def _send(self, connection: BackendConnection, now: float) -> None:
+        self._connection = connection  # before anything else: whatever happens now, it is given up with us
+        connection.relay = self
         inbound = self.inbound
         body = self.admission.body_for(self.tier)
         head = request_head(
@@ -141,11 +143,9 @@ class Errand(ABC):
             request_id=self.request_id,
             ours=self.server.headers,
         )
-        self._connection = connection
         self._reader = AnswerReader(for_head=inbound.head.method == b"HEAD", known=self.server.known_answer)
         self.phase = Phase.FIRST_BYTE
         self._since = now
-        connection.relay = self
         if self._paused:
             connection.transport.pause_reading()
         if len(body) <= _ONE_WRITE:
@@ -155,10 +155,10 @@ class Errand(ABC):
             connection.transport.write(body)
         self.sent = time.monotonic()
 
-    def _failed(self, why: str, detail: str = "") -> None:
+    def _failed(self, why: str, detail: str = "", *, spoke: bool = True) -> None:
         """The backend that has it did not do what it should; the detail goes to the log of failures alone."""
         self.cause = why
-        self._plane.server_failed(self.server, f"{why}: {detail}" if detail else why)
+        self._plane.server_failed(self.server, f"{why}: {detail}" if detail else why, spoke=spoke)
 
     def _ask_again(self, reason: str) -> None:
         self._plane.meters.count("retries", ("reason", reason))

@@ -41,7 +41,7 @@ async def watch_forever(plane: DataPlane, server: Server, seconds: float) -> Non
         if status >= 500:
             why = f"answered {status} when asked for its health"
             plane.server_failed(server, why, surely=status == NOT_NOW)
-        else:
+        elif not server.spoke:  # that it is there was never in doubt
             plane.server_answered(server)
 
 

@@ -116,11 +116,11 @@ class DataPlane:
         self.meters.count("backend_connect_failures", ("backend", server.url))
         self.server_failed(server, why, surely=True)
 
-    def server_failed(self, server: Server, why: str, *, surely: bool = False) -> None:
+    def server_failed(self, server: Server, why: str, *, surely: bool = False, spoke: bool = False) -> None:
         """A backend failed a request or its health check; `why` is for the log."""
         now = time.monotonic()
         server.why = why
-        if server.failed(now, surely=surely):
+        if server.failed(now, surely=surely, spoke=spoke):
             self.meters.count("ejections", ("backend", server.url))
             server.notices.ejected(why, now)
 
@@ -230,6 +230,10 @@ class DataPlane:
                 client.drain()
             await asyncio.sleep(0.02)
         self._crowd.close()
+        if self.relays:
+            _log.warning("%d answers are cut off: `proxy.drain` is over", len(self.relays))
+        for relay in self.relays:
+            relay.is_cut_short, relay.cause = True, "cut off at the end of proxy.drain"
         for client in tuple(self.clients):
             client.abort()
         self.shipper.stop()

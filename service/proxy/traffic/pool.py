@@ -49,6 +49,7 @@ class Server:
         "outstanding",
         "port",
         "socket",
+        "spoke",
         "tls",
         "trial",
         "until",
@@ -96,6 +97,8 @@ class Server:
         self.trial: object | None = None
         """The request that is finding out whether it is back."""
         self.notices = Notices(self.url)
+        self.spoke = False
+        """Since it answered last it failed only by what it said: it is there, perhaps for other requests."""
         self.why: str | None = None
         """Why it failed last; None since it answered."""
         self.is_retired = False
@@ -135,11 +138,13 @@ class Server:
         self.trial = None  # it may go on for minutes, and must not stand for the next ejection's
         self.failures = self.ejections = 0
         self.until = 0.0
+        self.spoke = False
         self.why = None
         return was_ejected
 
-    def failed(self, now: float, *, surely: bool = False) -> bool:
-        """It did not answer (`surely`: nobody listens there); whether that ejects it."""
+    def failed(self, now: float, *, surely: bool = False, spoke: bool = False) -> bool:
+        """It did not answer (`surely`: nobody listens there), or not as it should; whether that ejects it."""
+        self.spoke = spoke and (self.spoke or self.failures == 0)
         self.failures += FAILURES_TO_EJECT if surely else 1
         if not self.is_ejected or now < self.until:
             return False
@@ -294,7 +299,10 @@ class Servers:
             usable = [server for server in servers if server not in without and server.is_usable(now)]
             if usable:
                 return tier, usable
-        return None
+        # Nobody is left: then rather one who answers some requests badly than a refusal for everybody.
+        servers = self._of_tier[ladder.model, wanted.name]
+        there = [server for server in servers if server not in without and server.spoke]
+        return (wanted, there) if there else None
 
 
 def _load(server: Server) -> int:

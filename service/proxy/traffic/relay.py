@@ -40,6 +40,8 @@ class Relay(Errand):
     """From the read that completed the answer's head until the client's transport had it."""
     body_bytes = 0
     """Of the answer, without what frames it."""
+    is_cut_short = False
+    """By us, although backend and client went on."""
     refusal: Refusal | None = None
     """What we answer in the backend's place."""
     recording: Recording | None = None
@@ -88,7 +90,7 @@ class Relay(Errand):
             plane.crowd.wait(self)
         elif self.failed:
             message = "No backend of the model could be reached."
-            self._refuse(bad_gateway("backend_unreachable", message), Ending.UNREACHABLE)
+            self._refuse(unavailable("backend_unreachable", message), Ending.UNREACHABLE)
         else:
             self.cause = plane.servers.why_down(ladder, self.wanted)
             message = f"No backend of {ladder.model} is up."
@@ -254,7 +256,7 @@ class Relay(Errand):
         if self.phase is Phase.CONNECTION:
             self.cause = why
         else:
-            self._failed(why)
+            self._failed(why, spoke=False)
         self._drop_connection()
         if self._head_sent:
             self._break_off(Ending.TIMEOUT)
