@@ -326,3 +326,21 @@ def test_a_missing_or_wrong_key_says_so(
 ) -> None:
     assert run(replace(config, ladders={"m": ladder("http://127.0.0.1:1")}, capture_keys=keys)) == 2
     assert "capture key" in capfd.readouterr().err
+
+
+async def test_a_process_that_hangs_is_not_counted_as_serving(
+    config: ProxyConfig, start_backend: StartBackend
+) -> None:
+    """What it said before it hung is no longer true of it."""
+    backend = await start_backend()
+    with running(replace(config, processes=1), backend.url) as proxy:
+        await proxy.until("/readyz", 200)
+        [child] = proxy.children
+        os.kill(child, signal.SIGSTOP)
+        try:
+            await proxy.until("/healthz", 503, seconds=30)
+            assert (await proxy.page("/readyz"))[0] == 503
+        finally:
+            os.kill(child, signal.SIGCONT)
+        await proxy.until("/readyz", 200)
+        assert proxy.stop() == 0

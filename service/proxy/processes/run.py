@@ -47,6 +47,8 @@ MOST_FALSE_STARTS = 5
 """Processes in a row that end before they serve: something is wrong that a restart does not cure."""
 AFTER_DRAIN_SECONDS = 8.0
 """A process that has not ended so long after its time to drain is killed."""
+SILENT_SECONDS = 10.0
+"""A process that tells nothing for so long is no longer counted: it does so twice a second."""
 LONGEST_PAUSE = 5.0
 """Seconds between two starts of the same process."""
 _SNAPSHOT_BYTES = 64 * 1024 * 1024
@@ -97,6 +99,8 @@ class Slot:
     process: asyncio.subprocess.Process | None = None
     snapshot: dict[str, Any] = field(default_factory=dict)
     """What the process told last; empty until it serves."""
+    told: float = 0.0
+    """When that was; monotonic."""
     false_starts: int = 0
 
 
@@ -236,7 +240,7 @@ class Parent:
         try:
             self._steering.follow(writer)
             while line := await reader.readline():
-                slot.snapshot = json.loads(line)
+                slot.snapshot, slot.told = json.loads(line), time.monotonic()
         except (OSError, ValueError) as error:
             _log.warning("lost the counts of a process: %s", error)
         finally:
@@ -274,14 +278,19 @@ class Parent:
     def _serving(self) -> list[dict[str, Any]]:
         return [slot.snapshot for slot in self._slots if slot.snapshot]
 
+    def _alive(self) -> list[dict[str, Any]]:
+        """Of those that have told something lately: one that hangs serves nobody, whatever it said."""
+        lately = time.monotonic() - SILENT_SECONDS
+        return [slot.snapshot for slot in self._slots if slot.snapshot and slot.told > lately]
+
     def _health(self) -> Page:
-        alive = len(self._serving())
+        alive = len(self._alive())
         status = HTTPStatus.OK if alive else HTTPStatus.SERVICE_UNAVAILABLE
         return json_page(status, {"processes": alive, "wanted": len(self._slots)})
 
     def _readiness(self) -> Page:
         """Ready when a process serves and every model has a backend."""
-        snapshots = self._serving()
+        snapshots = self._alive()
         models = {
             model: any(snapshot["models"].get(model) for snapshot in snapshots)
             for model in self._config.ladders
