@@ -36,6 +36,8 @@ class ClientLimits:
     """Bytes of request line and headers; more is 431."""
     buffered: int = 512 * 1024 * 1024
     """Bytes of request bodies above 64 KiB that one process holds until their answers begin; more is 503."""
+    connections: int | None = None
+    """Open at once in one process; None = as its file descriptors allow. See `processes.descriptors`."""
     pipelined: int = 32
     """Requests read ahead on one connection before reading pauses."""
 

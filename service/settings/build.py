@@ -104,6 +104,7 @@ def build(
                 stalled=shape.proxy.clients.stalled,
                 max_head=shape.proxy.clients.max_head,
                 buffered=shape.proxy.clients.buffered,
+                connections=shape.proxy.clients.connections,
             ),
             default_model=shape.proxy.default_model,
             half_close=shape.proxy.half_close,

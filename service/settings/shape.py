@@ -104,6 +104,11 @@ class ClientsShape(Shape):
         "Of request bodies above 64KiB that one proxy process holds until their answers begin; "
         "one more is answered 503.",
     )
+    connections: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="Open at once in one proxy process; by default half of the files that it may open. For "
+        "one more the longest idle is closed.",
+    )
 
 
 class AccessLogShape(Shape):

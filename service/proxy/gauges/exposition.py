@@ -34,6 +34,10 @@ HELP = {
     "loop_lag_seconds": "How long an event waits for the event loop, by events at known times.",
     "requests_in_flight": "Requests under way.",
     "clients": "Open client connections.",
+    "client_limit": "Client connections that the serving processes take at once.",
+    "clients_crowded_out": "Clients that came when there was no room: the longest idle was closed for them, "
+    "or they were refused.",
+    "shortages": "Connections not opened or taken for want of descriptors, ports or memory of our own.",
     "capture_buffer_bytes": "Bytes of captures being recorded or waiting to be shipped.",
     "request_buffer_bytes": "Bytes of request bodies above 64 KiB that are read and not yet being answered.",
     "access_log_dropped": "Lines of the access log that were drawn and could not be written.",

@@ -43,6 +43,7 @@ def adopt(config: ProxyConfig, plane: DataPlane, entrance: Entrance, watches: Wa
     for client in plane.clients:
         client.adopt()
     plane.limit()
+    entrance.limit()
     watches.adopt(config.probe_seconds)
     for server in retired:
         for connection in tuple(server.idle):

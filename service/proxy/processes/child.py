@@ -20,10 +20,11 @@ from contextlib import suppress
 
 import uvloop
 
+from service.proxy.processes.accepting import Accepting
 from service.proxy.processes.adoption import adopt
 from service.proxy.processes.control import Frames, Orders, first_orders
+from service.proxy.processes.descriptors import raise_limit
 from service.proxy.processes.entrance import Entrance
-from service.proxy.processes.listening import BACKLOG
 from service.proxy.traffic.health import Watches
 from service.proxy.traffic.plane import DataPlane
 from service.proxy.traffic.telling import snapshot
@@ -114,15 +115,16 @@ async def serve(
 
     plane.start()
     watches.adopt(config.probe_seconds)
-    if listener.family is socket.AF_UNIX:
-        server = await loop.create_unix_server(entrance, sock=listener, backlog=BACKLOG)
-    else:
-        server = await loop.create_server(entrance, sock=listener, backlog=BACKLOG)
+    accepting = Accepting(entrance, listener)
+    await accepting.open()
+    watching = plane.spawn(accepting.watch_forever())
     telling = plane.spawn(control.tell_forever())
     await control.ended.wait()
 
     loop.remove_reader(control_socket)
-    server.close()
+    watching.cancel()
+    accepting.close()
+    listener.close()
     entrance.close()
     watches.adopt(None)
     await plane.drain()
@@ -138,6 +140,7 @@ def main() -> None:
         format="%(asctime)s proxy[%(process)d] %(levelname)s %(message)s",
         stream=said,
     )
+    raise_limit()
     control = socket.socket(fileno=int(sys.argv[1]))
     listener = socket.socket(fileno=int(sys.argv[2]))
     place = int(sys.argv[3])

@@ -9,12 +9,16 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+import time
 from http import HTTPStatus
+from itertools import chain
 from typing import TYPE_CHECKING, Any, cast
 
 from service import tls
 from service.proxy.config import ListenerTls
 from service.proxy.http.errors import Refusal, refusal_bytes
+from service.proxy.processes.descriptors import descriptors, places
+from service.proxy.processes.seats import Seats, TurnedAway
 from service.proxy.traffic.downstream import LINGER_SECONDS, ClientConnection
 
 if TYPE_CHECKING:
@@ -42,6 +46,10 @@ class Entrance:
         self.plane = plane
         self.context: ssl.SSLContext | None = None
         self._handshakes: dict[Handshake, None] = {}
+        self._seats = Seats(lambda: chain(self.plane.clients, self._handshakes))
+        for outcome in ("closed", "refused"):
+            plane.meters.counters["clients_crowded_out", (("outcome", outcome),)] += 0
+        self.limit()
         self.adopt(settings)
 
     def adopt(self, settings: ListenerTls | None) -> None:
@@ -54,7 +62,17 @@ class Entrance:
             )
         )
 
+    def limit(self) -> None:
+        """Take as many clients as the plane's configuration says, from the next one on."""
+        self._places = places(self.plane.config.clients.connections, descriptors())
+        self.plane.meters.gauges["client_limit", ()] = self._places
+
     def __call__(self) -> asyncio.Protocol:
+        if len(self.plane.clients) + len(self._handshakes) >= self._places:
+            has_room = self._seats.make_room()
+            self.plane.meters.count("clients_crowded_out", ("outcome", "closed" if has_room else "refused"))
+            if not has_room:
+                return TurnedAway(self.plane, in_clear=self.context is None)
         return ClientConnection(self.plane) if self.context is None else Handshake(self, self.context)
 
     def close(self) -> None:
@@ -98,6 +116,7 @@ class Handshake(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._began = time.monotonic()
         self._entrance.begun(self)
         self._end_after(self._patience, "timeout")
 
@@ -132,6 +151,14 @@ class Handshake(asyncio.Protocol):
 
     def abort(self) -> None:
         self._transport.abort()
+
+    def idle_since(self) -> float | None:
+        """Monotonic: since when it is under way; None when it is on its way out."""
+        return self._began if self._outcome is None else None
+
+    def make_way(self) -> None:
+        """Another client needs the place."""
+        self.end("crowded_out")
 
     def end(self, outcome: str) -> None:
         """End it, unless it has an outcome already: then it is on its way out."""

@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -31,6 +31,7 @@ from service.proxy.gauges.access_log import check_writable
 from service.proxy.gauges.exposition import CONTENT_TYPE, Totals
 from service.proxy.gauges.vitals import vitals
 from service.proxy.processes.admin import Admin, Page, json_page, open_admin
+from service.proxy.processes.descriptors import complaint, raise_limit
 from service.proxy.processes.listening import (
     CannotListen,
     cannot_listen,
@@ -66,6 +67,7 @@ def run(config: ProxyConfig, reread: Reread | None = None) -> int:
 
 
 def _run(config: ProxyConfig, reread: Reread | None, said: StandardError) -> int:
+    fit = complaint(config.clients.connections, raise_limit())
     try:
         Keyring(current=config.capture_key_id, keys=config.capture_keys)
         check_writable(config.access_log)
@@ -75,6 +77,8 @@ def _run(config: ProxyConfig, reread: Reread | None, said: StandardError) -> int
     except (ValueError, OSError) as error:
         print(f"tiergate proxy: {error}", file=sys.stderr)
         return 2
+    if fit is not None:
+        _log.warning("%s", fit)
     # Until there is somebody to reload; the processes inherit it.
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -191,7 +195,12 @@ class Parent:
         pause = 0.1
         while not self._stop.is_set():
             started = time.monotonic()
-            process, control = await self._start(slot)
+            try:
+                process, control = await self._start(slot)
+            except OSError as error:  # no memory, no descriptor, too many processes: the others serve on
+                _log.error("a process of the proxy cannot be started: %s", error)
+                await self._pause(LONGEST_PAUSE)
+                continue
             listening = asyncio.get_running_loop().create_task(self._listen(slot, control))
             if self._stop.is_set():
                 self._signal(slot, signal.SIGTERM)
@@ -212,13 +221,17 @@ class Parent:
                 self._stop.set()
                 return
             pause = 0.1 if time.monotonic() - started > 30.0 else min(pause * 2, LONGEST_PAUSE)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._stop.wait()
+            await self._pause(pause)
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
 
     async def _start(self, slot: Slot) -> tuple[asyncio.subprocess.Process, socket.socket]:
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, ExitStack() as unless_started:
+            unless_started.callback(ours.close)
             slot.process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-P",  # a directory called `service` where we happen to be must not be imported
@@ -231,6 +244,7 @@ class Parent:
                 stdin=asyncio.subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": _search_path()},
             )
+            unless_started.pop_all()
         ours.setblocking(False)
         return slot.process, ours
 

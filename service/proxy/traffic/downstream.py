@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import select
-import socket
-import struct
 import time
 from typing import TYPE_CHECKING, cast
 
@@ -13,6 +10,7 @@ from service.proxy.entry.door import OwnAnswer
 from service.proxy.http.errors import Refusal, own_answer, refusal_bytes, request_timeout
 from service.proxy.http.requests import Inbound, RequestReader
 from service.proxy.traffic.relay import Relay
+from service.proxy.traffic.sockets import has_hung_up, reset
 
 if TYPE_CHECKING:
     from service.proxy.traffic.plane import DataPlane
@@ -25,7 +23,6 @@ READ_AHEAD_BYTES = 256 * 1024
 """Bodies of a client's next requests that are read while an answer is under way; one read more at most."""
 LEAST_RATE = 1024
 """Bytes a second of a body."""
-_RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -157,9 +154,7 @@ class ClientConnection(asyncio.Protocol):
         if only_by_reset:
             # The body ends where the connection does: a clean end would look like a whole answer.
             # A unix socket has no reset; docs/operations.md tells how to do without.
-            opened: socket.socket = self._transport.get_extra_info("socket")
-            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
-            self._transport.abort()
+            reset(self._transport)
         else:
             self._transport.close()
 
@@ -179,7 +174,7 @@ class ClientConnection(asyncio.Protocol):
         if self._lingers_until is not None:
             if now > self._lingers_until and unsent == 0:
                 self._transport.abort()
-        elif self._reading_paused and self._has_hung_up():
+        elif self._reading_paused and has_hung_up(self._transport, half_close=self._plane.config.half_close):
             self._client_left()
             self._transport.abort()
         elif self._transport.is_closing():
@@ -209,6 +204,20 @@ class ClientConnection(asyncio.Protocol):
         """Close at once if no request is under way."""
         if self._relay is None and not self._waiting and not self._reader.is_in_request:
             self._transport.close()
+
+    def idle_since(self) -> float | None:
+        """Monotonic: since when it waits for a request; None while one is under way, or the end."""
+        if self._relay is not None or self._waiting or self._reader.is_in_request:
+            return None
+        if self._lingers_until is not None or self._transport.is_closing():
+            return None
+        if self._transport.get_write_buffer_size():
+            return None
+        return max(self._since, self._reader.since)
+
+    def make_way(self) -> None:
+        """Another client needs the place."""
+        self.abort()
 
     def abort(self) -> None:
         """End it now, whatever is under way."""
@@ -271,15 +280,6 @@ class ClientConnection(asyncio.Protocol):
     def _give_up(self) -> None:
         self._reader.refuse(request_timeout())
         self._advance()
-
-    def _has_hung_up(self) -> bool:
-        """Whether the client's end is to be found behind what is not read for now."""
-        ends = select.POLLHUP | select.POLLERR
-        if not self._plane.config.half_close:
-            ends |= getattr(select, "POLLRDHUP", 0)  # Linux
-        poll = select.poll()
-        poll.register(self._transport.get_extra_info("socket").fileno(), ends)
-        return bool(poll.poll(0))
 
     def _is_far_ahead(self) -> bool:
         """Whether enough is read for the time after what is being answered."""

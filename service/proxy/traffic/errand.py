@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from service.proxy.http.heads import request_head
 from service.proxy.traffic.notices import why_unreached
 from service.proxy.traffic.passage import Phase
 from service.proxy.traffic.pool import Pick, Server
+from service.proxy.traffic.shortages import shortage_of
 from service.proxy.traffic.upstream import BackendConnection, connect
 from service.store.capture import Ending
 
@@ -106,6 +108,10 @@ class Errand(ABC):
         try:
             connection = await connect(server, seconds=self._plane.config.timeouts.connect)
         except (OSError, ValueError) as error:  # a host name that is none is a UnicodeError
+            short = shortage_of(error, server.host)
+            if short is not None:
+                self._could_not_connect(short)
+                return
             if isinstance(error, TimeoutError):
                 refusal = unavailable("connect_timeout", "The backend did not accept in time.")
             else:
@@ -116,6 +122,15 @@ class Errand(ABC):
             now = time.monotonic()
             self._plane.connected(server, now - self._since)
             self._send(connection, now)
+
+    def _could_not_connect(self, short: int) -> None:
+        """For want of something of our own: no other backend could be asked either, and none is to blame."""
+        self._connecting = None
+        self.server.end(self)
+        self.cause = os.strerror(short).lower()
+        self._plane.shortages.met(short)
+        message = "The proxy cannot open another connection at the moment."
+        self._refuse(unavailable("proxy_exhausted", message), Ending.UNREACHABLE)
 
     def _not_connected(self, refusal: Refusal, why: str) -> None:
         """Nothing was sent, so anybody else may be asked, whatever the request."""

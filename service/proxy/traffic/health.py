@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from service.proxy.traffic.notices import UNREADABLE, why_unreached
 from service.proxy.traffic.pool import Server
+from service.proxy.traffic.shortages import shortage_of
 
 if TYPE_CHECKING:
     from service.proxy.traffic.plane import DataPlane
@@ -35,6 +36,9 @@ async def watch_forever(plane: DataPlane, server: Server, seconds: float) -> Non
         try:
             status = await probe(server)
         except NoAnswer as error:
+            if (short := shortage_of(error.__cause__, server.host)) is not None:
+                plane.shortages.met(short)
+                continue
             plane.server_failed(server, f"{error}, when asked for its health")
             continue
         server.notices.checked(status)

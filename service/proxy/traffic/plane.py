@@ -29,6 +29,7 @@ from service.proxy.traffic.pool import Server, Servers
 from service.proxy.traffic.relay import Relay
 from service.proxy.traffic.routing import RouteBook
 from service.proxy.traffic.shares import Share
+from service.proxy.traffic.shortages import Shortages
 from service.proxy.traffic.telling import begin_at_zero
 from service.store.capture import Capture, Ending, Keyring
 from service.store.counters import Dropped, Skipped
@@ -75,6 +76,7 @@ class DataPlane:
         keyring = Keyring(current=config.capture_key_id, keys=config.capture_keys)
         self.shipper = Shipper(store, keyring, config.mirroring, self.budget, self.meters.ledger)
         self._tasks: set[asyncio.Task[None]] = set()
+        self.shortages = Shortages(self.meters)
         self._loop_lag = LoopLag(self.meters.histograms["loop_lag_seconds", ()].observe)
         begin_at_zero(self)
         self._request_prefix = os.urandom(6).hex().encode()
