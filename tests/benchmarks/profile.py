@@ -28,6 +28,8 @@ _SYSTEM_CALLS = {
     "epoll_wait": "waiting for work",
 }
 _IDLE = "waiting for work"
+_THREAD_WAITS = "Condition.wait ("
+"""Of a thread of the log; py-spy takes it for busy."""
 
 
 def place_of(stack: list[str]) -> str:
@@ -35,6 +37,8 @@ def place_of(stack: list[str]) -> str:
     innermost = stack[-1].split(" (")[0]
     if innermost in _SYSTEM_CALLS:
         return _SYSTEM_CALLS[innermost]
+    if any(frame.startswith(_THREAD_WAITS) for frame in stack):
+        return _IDLE
     for frame in reversed(stack):
         found = _FRAME.match(frame)
         if found is None:
