@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from service.launch.aside import Aside
 from service.launch.child import Child
 from service.launch.part import Part
 
@@ -76,7 +77,7 @@ class Supervisor:
         self._parts = tuple(parts)
         self._log_dir = log_dir
         self._environ = dict(environ)
-        self._say = say
+        self._say = Aside(say)
         self._hurry = hurry
         self._keep_open = tuple(keep_open)
         self._children: list[_Kept] = []
@@ -147,6 +148,7 @@ class Supervisor:
             with self._watchdog() as tell:
                 try:
                     self._start(tell)
+                    self._say.settle()
                     self._settled.set()
                     while not self._stopping.wait(LOOK):
                         for kept in self._children:
@@ -158,6 +160,7 @@ class Supervisor:
         except BaseException as error:
             self._failure = error
         finally:
+            self._say.settle()
             self._settled.set()
             self._ended.set()
 
@@ -209,12 +212,12 @@ class Supervisor:
                 waited = time.monotonic() - child.started_at
                 if awaited is None:
                     starting.remove(child)
-                    self._tell_person(f"{child.part.name} is ready")
+                    self._say(f"{child.part.name} is ready")
                 elif waited > child.part.ready_seconds:
                     raise StartFailed(_start_failure(child, f"after {waited:.0f} s still {awaited}"))
                 elif waited - said > TELL_EVERY:
                     said = waited
-                    self._tell_person(f"{child.part.name} is still starting: {awaited}")
+                    self._say(f"{child.part.name} is still starting: {awaited}")
             if starting and self._stopping.wait(LOOK):
                 raise _Stopped
 
@@ -235,7 +238,7 @@ class Supervisor:
         if ended is None:
             if not kept.announced and part.ready(kept.child.log()) is None:
                 kept.announced = True
-                self._tell_person(f"{part.name} is ready again")
+                self._say(f"{part.name} is ready again")
             kept.child.move_long_log_aside()
             return
         kept.child.kill_group()
@@ -243,7 +246,7 @@ class Supervisor:
         steady = now - kept.child.started_at >= STEADY
         kept.pause = FIRST_PAUSE if steady else min(max(kept.pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
         kept.restart_at = now + kept.pause
-        self._tell_person(
+        self._say(
             f"{part.name} {ended}; it starts again in {kept.pause:g} s. "
             f"The end of {kept.child.log_path}:\n{kept.child.last_lines(4)}".rstrip()
         )
@@ -257,17 +260,12 @@ class Supervisor:
     def _stop_child(self, kept: _Kept, tell: Callable[[str], None]) -> None:
         part = kept.child.part
         if kept.restart_at is None:
-            self._tell_person(f"stopping {part.name}")
+            self._say(f"stopping {part.name}")
             if not kept.child.stop(lambda: self._interrupted or self._hurry()):
-                self._tell_person(f"{part.name} did not stop by itself and was killed")
+                self._say(f"{part.name} did not stop by itself and was killed")
             tell(f"-{kept.child.pid}")
         if part.after_stop is not None:
             part.after_stop()
-
-    def _tell_person(self, text: str) -> None:
-        # Whoever listened may be gone with the terminal or the pipe; the parts are looked after all the same.
-        with contextlib.suppress(OSError):
-            self._say(text)
 
 
 def _start_failure(child: Child, why: str) -> str:

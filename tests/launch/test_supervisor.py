@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -128,6 +129,24 @@ def test_a_command_that_does_not_exist_fails_the_start(tmp_path: Path, said: lis
         supervising([part], tmp_path, said),
     ):
         pass
+
+
+def test_whoever_does_not_listen_stops_neither_restarts_nor_the_end(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    part = shell("part", f"echo started >> {notes}; echo up; sleep 60", ready=logs("up"))
+    listens = threading.Event()
+
+    def say(text: str) -> None:
+        listens.wait()
+
+    with Supervisor([part], tmp_path / "logs", environ=os.environ, say=say) as supervisor:
+        first = supervisor.pids["part"]
+        os.kill(first, signal.SIGKILL)
+        assert eventually(lambda: notes.read_text().split() == ["started"] * 2)
+        second = supervisor.pids["part"]
+    assert not runs(first)
+    assert not runs(second)
+    listens.set()
 
 
 def test_a_crashed_part_starts_again_and_says_how_it_ended(tmp_path: Path, said: list[str]) -> None:
