@@ -46,7 +46,7 @@ from service.store.capture import Keyring
 
 MOST_FALSE_STARTS = 5
 """Processes in a row that end before they serve: something is wrong that a restart does not cure."""
-AFTER_DRAIN_SECONDS = 8.0
+AFTER_DRAIN_SECONDS = 9.0
 """A process that has not ended so long after its time to drain is killed."""
 SILENT_SECONDS = 10.0
 """A process that tells nothing for so long is no longer counted: it does so twice a second."""
