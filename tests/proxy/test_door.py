@@ -95,6 +95,15 @@ async def test_what_only_looks_remote_is_captured(
     assert capture.request_body == body
 
 
+async def test_a_body_that_need_not_be_json_may_hold_anything(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    backend = await start_backend()
+    proxy = await start_proxy(ladder(backend.url))
+    assert (await proxy.ask(post(b"\0\0RIFF\0", path=b"/v1/audio/raw"))).status == 200
+    assert backend.last.body == b"\0\0RIFF\0"
+
+
 @pytest.mark.parametrize(
     ("request_bytes", "status", "code"),
     [
@@ -106,6 +115,8 @@ async def test_what_only_looks_remote_is_captured(
         (post(b'{"model":7}'), 400, b"model_required"),
         (post(gzip.compress(b'{"model":"m"}'), headers=[b"Content-Encoding: br"]), 415, b"content_encoding"),
         (post(b"no gzip", headers=[b"Content-Encoding: gzip"]), 415, b"content_encoding"),
+        (post(b"{}", headers=["Content-Encoding: gzip\xa0".encode("latin-1")]), 415, b"content_encoding"),
+        (post('{"model":"m"}'.encode("utf-16")), 400, b"not_utf8"),
         (get(b"/metrics"), 404, b"path_not_forwarded"),
         (post(path=b"/v1/../sleep"), 404, b"path_not_forwarded"),
     ],

@@ -88,7 +88,7 @@ UNSUPPORTED = {
     "Upgrade": (501, b"GET /v1/x HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n"),
     "Upgrade with a body": (
         501,
-        LINE + b"Connection: upgrade\r\nUpgrade: h2c\r\nContent-Length: 3\r\n\r\nabc",
+        LINE + b"Connection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 3\r\n\r\nabc",
     ),
     "RTSP": (501, b"DESCRIBE /v1/x RTSP/1.0\r\nHost: a\r\n\r\n"),
     "HTTP/2.0": (505, b"GET /v1/x HTTP/2.0\r\nHost: a\r\n\r\n"),

@@ -121,6 +121,8 @@ class Door:
             else:
                 surface = Surface(plain)
                 found = surface.model
+                if found is Trouble.NOT_UTF8 and not entry.is_eligible:
+                    found = None  # it need not be JSON at all
         if isinstance(found, ModelName) and found.name in self._ladders:
             ladder = self._ladders[found.name]
         else:
