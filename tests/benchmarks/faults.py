@@ -6,7 +6,7 @@ import resource
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 
 from service.store import redis_keys
@@ -124,8 +124,9 @@ def disk_full(system: System) -> Iterator[None]:
 def _limit_files(system: System, size: int) -> None:
     for part in (system.worker, system.guard):
         for pid in tree(part.pid):
-            _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-            resource.prlimit(pid, resource.RLIMIT_FSIZE, (size if most < 0 else min(size, most), most))
+            with suppress(ProcessLookupError):  # pool children come and go
+                _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size if most < 0 else min(size, most), most))
 
 
 FAULTS: dict[str, Fault] = {

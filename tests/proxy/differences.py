@@ -117,7 +117,7 @@ ANSWERS_LAXER = (
     ),
     Laxer(
         "Only Transfer-Encoding: chunked|Transfer-Encoding headers",
-        rb"\r\n0+[^\r\n]*\r\n(?:.*\r\n)?(?i:transfer-encoding):",
+        rb"\r\n0+[^\r\n]*\r\n(?:[^\r\n]+\r\n)*(?i:transfer-encoding):",
         "a transfer coding in the trailers: it frames nothing there and is dropped",
     ),
     Laxer(
