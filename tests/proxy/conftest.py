@@ -17,6 +17,7 @@ from service.fleet import Ladder
 from service.proxy.config import Mirroring, ProxyConfig
 from service.proxy.traffic.downstream import ClientConnection
 from service.proxy.traffic.plane import DataPlane
+from tests.conftest import ValkeyServer
 from tests.proxy.scripted import Script, ScriptedBackend, answer_ok
 from tests.proxy.standing import KEYRING, MemoryStore, Proxy, StartBackend, StartProxy
 
@@ -80,6 +81,31 @@ async def start_proxy(tmp_path: Path) -> AsyncIterator[StartProxy]:
         yield start
     await asyncio.sleep(0.01)  # what was aborted last closes now
     assert not defects, defects
+
+
+@pytest.fixture
+def process_config(valkey: ValkeyServer, tmp_path: Path) -> ProxyConfig:
+    """For a proxy of real processes over a real Valkey, on free ports; `running` adds its ladder."""
+    return ProxyConfig(
+        ladders={},
+        listen_port=0,
+        admin_port=0,
+        redis_url=valkey.url,
+        broker_url=valkey.url,
+        capture_keys=KEYRING.keys,
+        mirroring=Mirroring(sample=1.0),
+        drain_seconds=5.0,
+        state_dir=tmp_path / "state",
+    )
+
+
+@pytest.fixture(scope="session")
+def loopback6() -> str:
+    """An address that is this machine's and spelled as IPv6, also where it has no ::1 (many containers)."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::1", 0))
+        return "::1"
+    return "::ffff:127.0.0.1"
 
 
 @pytest.fixture

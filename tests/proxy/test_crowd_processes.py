@@ -6,22 +6,20 @@ import asyncio
 import os
 import signal
 from dataclasses import replace
-from pathlib import Path
 
 from service.fleet import Limits
 from service.proxy.config import Mirroring, ProxyConfig
-from tests.conftest import ValkeyServer
 from tests.proxy.processes import running
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import OK, Peer, Received
-from tests.proxy.standing import KEYRING, StartBackend, ladder
+from tests.proxy.standing import StartBackend, ladder
 
 RESTARTS = ("tiergate_proxy_restarts_total", frozenset[tuple[str, str]]())
 LIMIT = ("tiergate_proxy_concurrency_limit", frozenset({("model", "m")}))
 
 
 async def test_processes_keep_to_the_limit_together_and_one_that_is_replaced_has_its_share(
-    valkey: ValkeyServer, tmp_path: Path, start_backend: StartBackend
+    process_config: ProxyConfig, start_backend: StartBackend
 ) -> None:
     under_way, most = 0, 0
 
@@ -36,18 +34,12 @@ async def test_processes_keep_to_the_limit_together_and_one_that_is_replaced_has
     model = replace(
         ladder((await start_backend(script)).url), limits=Limits(concurrency=3, queue=200, queue_seconds=20.0)
     )
-    config = ProxyConfig(
+    config = replace(
+        process_config,
         ladders={"m": model},
-        listen_port=0,
-        admin_port=0,
         processes=2,
-        redis_url=valkey.url,
-        broker_url=valkey.url,
-        capture_keys=KEYRING.keys,
         mirroring=Mirroring(sample=0.0),
         probe_seconds=None,
-        drain_seconds=5.0,
-        state_dir=tmp_path / "state",
     )
     with running(config) as proxy:
 

@@ -11,13 +11,12 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.proxy.config import Mirroring, ProxyConfig
+from service.proxy.config import ProxyConfig
 from service.proxy.gauges.exposition import HELP
 from service.proxy.traffic.access_lines import FIELDS
-from tests.conftest import ValkeyServer
 from tests.proxy.processes import running
 from tests.proxy.raw_client import post
-from tests.proxy.standing import KEYRING, StartBackend, free_port
+from tests.proxy.standing import StartBackend, free_port
 
 ROOT = Path(__file__).parents[2]
 DASHBOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))
@@ -44,20 +43,10 @@ def expressions(path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-async def on_the_page(valkey: ValkeyServer, tmp_path: Path, start_backend: StartBackend) -> Labels:
+async def on_the_page(process_config: ProxyConfig, start_backend: StartBackend) -> Labels:
     """Names of samples, and their labels."""
     backend = await start_backend()
-    config = ProxyConfig(
-        ladders={},
-        listen_port=0,
-        admin_port=0,
-        redis_url=valkey.url,
-        broker_url=valkey.url,
-        capture_keys=KEYRING.keys,
-        mirroring=Mirroring(sample=1.0),
-        state_dir=tmp_path / "state",
-    )
-    with running(config, backend.url, f"http://127.0.0.1:{free_port()}") as proxy:
+    with running(process_config, backend.url, f"http://127.0.0.1:{free_port()}") as proxy:
         await proxy.until("/readyz", 200)
         assert await proxy.ask() == 200
         assert await proxy.ask(post(b'{"model":"ghost"}')) == 404

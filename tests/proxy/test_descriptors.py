@@ -16,13 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from service.proxy.config import ClientLimits, ProxyConfig
+from service.proxy.config import ClientLimits, Mirroring, ProxyConfig
 from service.proxy.processes.descriptors import ASIDE, FEW, MOST, complaint, places
-from tests.conftest import ValkeyServer
 from tests.proxy.processes import RUN, Running
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
-from tests.proxy.standing import KEYRING, StartBackend, ladder
+from tests.proxy.standing import StartBackend, ladder
 
 LIMITED = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))"
 NONE_LEFT = 3
@@ -30,18 +29,8 @@ NONE_LEFT = 3
 
 
 @pytest.fixture
-def config(valkey: ValkeyServer, tmp_path: Path) -> ProxyConfig:
-    return ProxyConfig(
-        ladders={},
-        listen_port=0,
-        admin_port=0,
-        redis_url=valkey.url,
-        broker_url=valkey.url,
-        capture_keys=KEYRING.keys,
-        probe_seconds=0.2,
-        drain_seconds=1.0,
-        state_dir=tmp_path / "state",
-    )
+def config(process_config: ProxyConfig) -> ProxyConfig:
+    return replace(process_config, mirroring=Mirroring(), probe_seconds=0.2, drain_seconds=1.0)
 
 
 @contextlib.contextmanager

@@ -11,32 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from service.proxy.config import AccessLogPlan, Mirroring, ProxyConfig
+from service.proxy.config import AccessLogPlan, ProxyConfig
 from tests.conftest import ValkeyServer
 from tests.proxy.processes import running
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
-from tests.proxy.standing import KEYRING, StartBackend
+from tests.proxy.standing import StartBackend
 
 FIXED_LENGTH = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n"
 UNTIL_CLOSE = b"HTTP/1.1 200 OK\r\n\r\n"
 
 
 @pytest.fixture
-def config(valkey: ValkeyServer, tmp_path: Path) -> ProxyConfig:
-    return ProxyConfig(
-        ladders={},
-        listen_port=0,
-        admin_port=0,
-        processes=1,
-        redis_url=valkey.url,
-        broker_url=valkey.url,
-        capture_keys=KEYRING.keys,
-        mirroring=Mirroring(sample=1.0),
-        drain_seconds=2.0,
-        state_dir=tmp_path / "state",
-        access_log=AccessLogPlan(to=str(tmp_path / "access.jsonl"), sample=1.0),
-    )
+def config(process_config: ProxyConfig, tmp_path: Path) -> ProxyConfig:
+    log = AccessLogPlan(to=str(tmp_path / "access.jsonl"), sample=1.0)
+    return replace(process_config, drain_seconds=2.0, access_log=log)
 
 
 async def test_streams_end_within_the_deadline_and_what_is_left_is_cut_off_visibly(

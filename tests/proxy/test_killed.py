@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ from service.store.ledger import account, copy_from_redis
 from tests.conftest import ValkeyServer
 from tests.proxy.processes import Running, running
 from tests.proxy.raw_client import post
-from tests.proxy.standing import KEYRING, StartBackend
+from tests.proxy.standing import StartBackend
 
 
 async def burst(proxy: Running, *, connections: int, seconds: float) -> int:
@@ -54,19 +55,14 @@ async def burst(proxy: Running, *, connections: int, seconds: float) -> int:
 @pytest.mark.parametrize("sample", [0.0, 1.0])
 @pytest.mark.parametrize("seconds", [0.15, LEDGER_SECONDS * 0.9])
 async def test_a_burst_before_a_kill_is_within_what_the_account_says(
-    sample: float, seconds: float, valkey: ValkeyServer, start_backend: StartBackend, tmp_path: Path
+    sample: float,
+    seconds: float,
+    process_config: ProxyConfig,
+    valkey: ValkeyServer,
+    start_backend: StartBackend,
+    tmp_path: Path,
 ) -> None:
-    config = ProxyConfig(
-        ladders={},
-        listen_port=0,
-        admin_port=0,
-        redis_url=valkey.url,
-        broker_url=valkey.url,
-        capture_keys=KEYRING.keys,
-        mirroring=Mirroring(sample=sample),
-        probe_seconds=None,
-        state_dir=tmp_path / "state",
-    )
+    config = replace(process_config, mirroring=Mirroring(sample=sample), probe_seconds=None)
     backend = await start_backend()
     with running(config, backend.url) as proxy:
         await proxy.until("/readyz", 200)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from itertools import pairwise
 
@@ -11,14 +10,14 @@ from service.proxy.gauges.lag import EVERY_SECONDS, LoopLag
 from tests.proxy.standing import eventually
 
 
-async def test_an_idle_loop_is_seen_to_be_quicker_than_its_own_timers() -> None:
+async def test_an_idle_loop_lets_nobody_wait() -> None:
     waits: list[float] = []
     lag = LoopLag(waits.append)
     lag.start()
     await eventually(lambda: len(waits) >= 20)
     lag.close()
     assert all(wait >= 0.0 for wait in waits)
-    assert min(waits) < 0.001
+    assert min(waits) < 0.005
 
 
 async def test_a_standstill_is_told_as_what_each_event_would_have_waited() -> None:
@@ -37,11 +36,11 @@ async def test_a_standstill_is_told_as_what_each_event_would_have_waited() -> No
     assert all(abs(step - EVERY_SECONDS) < 1e-6 for step in steps)
 
 
-async def test_it_leaves_no_descriptor_and_no_reader_behind() -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    lag = LoopLag(lambda wait: None)
+async def test_it_tells_nothing_once_it_is_closed() -> None:
+    waits: list[float] = []
+    lag = LoopLag(waits.append)
     lag.start()
     lag.close()
     lag.close()
     await asyncio.sleep(2 * EVERY_SECONDS)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert not waits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import stat
 import threading
@@ -19,7 +20,6 @@ from service.proxy.processes.listening import (
     remove_unix_listener,
     spelled,
 )
-from tests.proxy.test_upstream import has_ipv6
 
 
 @contextmanager
@@ -53,16 +53,14 @@ def test_several_sockets_share_a_port_and_a_stranger_is_told() -> None:
             each.close()
 
 
-def test_ipv6_is_listened_on_and_spelled_with_brackets() -> None:
-    if not has_ipv6():
-        pytest.skip("this machine has no ::1")
-    [opened] = open_listeners("::1", 0, 1)
+def test_ipv6_is_listened_on_and_spelled_with_brackets(loopback6: str) -> None:
+    [opened] = open_listeners(loopback6, 0, 1)
     with closing(opened):
         host, port = opened.getsockname()[:2]
         socket.create_connection((host, port)).close()
-        assert spelled(host, port) == f"[::1]:{port}"
-        with pytest.raises(CannotListen, match=rf"\[::1\]:{port}"):
-            open_listeners("::1", port, 1)
+        assert spelled(host, port) == f"[{loopback6}]:{port}"
+        with pytest.raises(CannotListen, match=re.escape(f"[{loopback6}]:{port}")):
+            open_listeners(loopback6, port, 1)
 
 
 def test_a_name_of_both_families_is_taken_as_ipv4() -> None:

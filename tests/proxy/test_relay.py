@@ -658,3 +658,22 @@ async def test_get_requests_pass_and_are_no_captures(
     assert (await proxy.ask(get(b"/version?x=1"))).status == 200
     assert backend.last.line == b"GET /version?x=1 HTTP/1.1"
     assert proxy.ledger["skipped|m|not_generation"] == 2
+
+
+async def test_a_defect_of_ours_is_a_500_and_leaves_nothing_behind(
+    start_backend: StartBackend, start_proxy: StartProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On a new connection, where nobody awaits the task that fails, as on a pooled one."""
+    backend = await start_backend()
+    proxy = await start_proxy(ladder(backend.url))
+    [server] = proxy.plane.servers
+    for pooled in (0, 1):
+        assert len(server.idle) == pooled
+        sound, server.headers = server.headers, ((b"x-broken", None),)  # type: ignore[assignment]
+        answered = await proxy.ask(post())
+        assert (answered.status, answered.error) == (500, b"internal_error")
+        assert server.outstanding == 0
+        assert not proxy.plane.relays
+        server.headers = sound
+        assert (await proxy.ask(post())).status == 200
+    assert caplog.text.count("a request could not be written") == 2

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from service.fleet import Route
-from service.proxy.config import Mirroring, ProxyConfig
+from service.proxy.config import ProxyConfig
 from service.proxy.processes.run import run
 from service.store.account import STALE_SECONDS
 from service.store.capture import unseal
@@ -29,20 +29,8 @@ from tests.proxy.standing import KEYRING, StartBackend, eventually, free_port, l
 
 
 @pytest.fixture
-def config(valkey: ValkeyServer, tmp_path: Path) -> ProxyConfig:
-    return ProxyConfig(
-        ladders={},
-        listen_port=0,
-        admin_port=0,
-        processes=2,
-        redis_url=valkey.url,
-        broker_url=valkey.url,
-        capture_keys=KEYRING.keys,
-        mirroring=Mirroring(sample=1.0),
-        probe_seconds=0.5,
-        drain_seconds=5.0,
-        state_dir=tmp_path / "state",
-    )
+def config(process_config: ProxyConfig) -> ProxyConfig:
+    return replace(process_config, processes=2, probe_seconds=0.5)
 
 
 def is_alive(pid: int) -> bool:

@@ -12,7 +12,6 @@ import pytest
 
 from service.proxy.gauges.meters import Meters
 from service.proxy.traffic.shortages import OURS, Shortages, shortage_of, want_of_descriptors
-from tests.proxy.test_upstream import has_ipv6
 
 
 @pytest.mark.parametrize("number", OURS)
@@ -48,9 +47,9 @@ def test_of_several_addresses_one_that_could_not_be_tried_is_enough() -> None:
     assert shortage_of(error, "gpu") == errno.EMFILE
 
 
-def test_an_ipv6_address_where_there_is_no_ipv6_is_no_want_of_ports() -> None:
+def test_an_ipv6_address_where_there_is_no_ipv6_is_no_want_of_ports(loopback6: str) -> None:
     error = OSError(errno.EADDRNOTAVAIL, "not available")
-    assert shortage_of(error, "::1") == (errno.EADDRNOTAVAIL if has_ipv6() else None)
+    assert shortage_of(error, "::1") == (errno.EADDRNOTAVAIL if loopback6 == "::1" else None)
 
 
 def test_a_name_that_could_not_be_looked_up_for_want_of_a_descriptor_is_our_own_fault() -> None:

@@ -8,29 +8,21 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from dataclasses import replace
 
-from service.proxy.config import AccessLogPlan, ProxyConfig
-from tests.conftest import ValkeyServer
+import pytest
+
+from service.proxy.config import AccessLogPlan, Mirroring, ProxyConfig
 from tests.proxy.processes import Running, running
-from tests.proxy.standing import KEYRING, StartBackend, eventually
+from tests.proxy.standing import StartBackend, eventually
 
 SMALLEST_PIPE = 4096
 
 
-def config_of(valkey: ValkeyServer, directory: Path) -> ProxyConfig:
-    return ProxyConfig(
-        ladders={},
-        listen_port=0,
-        admin_port=0,
-        redis_url=valkey.url,
-        broker_url=valkey.url,
-        capture_keys=KEYRING.keys,
-        access_log=AccessLogPlan(to="stderr", sample=1.0),
-        probe_seconds=0.2,
-        drain_seconds=5.0,
-        state_dir=directory / "state",
-    )
+@pytest.fixture
+def config(process_config: ProxyConfig) -> ProxyConfig:
+    log = AccessLogPlan(to="stderr", sample=1.0)
+    return replace(process_config, mirroring=Mirroring(), access_log=log, probe_seconds=0.2)
 
 
 def waiting_in(pipe: int) -> int:
@@ -51,10 +43,10 @@ async def fill(proxy: Running) -> None:
 
 
 async def test_a_full_pipe_stops_neither_clients_nor_the_parent_nor_the_end(
-    valkey: ValkeyServer, tmp_path: Path, start_backend: StartBackend
+    config: ProxyConfig, start_backend: StartBackend
 ) -> None:
     backend = await start_backend()
-    with running(config_of(valkey, tmp_path), backend.url) as proxy:
+    with running(config, backend.url) as proxy:
         await proxy.until("/readyz", 200)
         await fill(proxy)
         await backend.stop()
@@ -76,10 +68,10 @@ async def test_a_full_pipe_stops_neither_clients_nor_the_parent_nor_the_end(
 
 
 async def test_what_a_process_said_before_an_orderly_end_is_in_the_log(
-    valkey: ValkeyServer, tmp_path: Path, start_backend: StartBackend
+    config: ProxyConfig, start_backend: StartBackend
 ) -> None:
     backend = await start_backend()
-    with running(config_of(valkey, tmp_path), backend.url) as proxy:
+    with running(config, backend.url) as proxy:
         await proxy.until("/readyz", 200)
         await backend.stop()
         assert await proxy.ask() in (502, 503)

@@ -23,7 +23,6 @@ from tests.proxy.processes import Running
 from tests.proxy.raw_client import RawClient, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
 from tests.proxy.standing import StartBackend, eventually, free_port
-from tests.proxy.test_upstream import has_ipv6
 
 
 async def until_said(proxy: Commanded, text: str) -> None:
@@ -338,15 +337,14 @@ async def test_several_processes_serve_one_unix_socket(
 
 
 async def test_it_listens_on_ipv6(
-    content: dict[str, Any], start_backend: StartBackend, tmp_path: Path
+    content: dict[str, Any], start_backend: StartBackend, tmp_path: Path, loopback6: str
 ) -> None:
-    if not has_ipv6():
-        pytest.skip("this machine has no ::1")
-    backend = await start_backend(host="::1")
-    with commanded(tmp_path, serving(content, backend.url, listen="[::1]:0", admin="[::1]:0")) as proxy:
-        assert proxy.where.startswith("http://[::1]:")
+    backend = await start_backend(host=loopback6)
+    address = f"[{loopback6}]:0"
+    with commanded(tmp_path, serving(content, backend.url, listen=address, admin=address)) as proxy:
+        assert proxy.where.startswith(f"http://[{loopback6}]:")
         await proxy.until("/readyz", 200)
-        client = RawClient(*await asyncio.open_connection("::1", proxy.port))
+        client = RawClient(*await asyncio.open_connection(loopback6, proxy.port))
         assert (await client.ask(post())).status == 200
         client.close()
         assert (await asyncio.to_thread(ask_to_reload, proxy))[1]["outcome"] == "unchanged"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import ssl
 from dataclasses import replace
 from pathlib import Path
@@ -28,15 +27,6 @@ def authority(tmp_path: Path) -> Authority:
 
 def only(backend: Backend) -> Ladder:
     return Ladder(model="m", tiers=(Tier(name="t0", backends=(backend,), model="m"),))
-
-
-def has_ipv6() -> bool:
-    try:
-        with socket.socket(socket.AF_INET6) as probing:
-            probing.bind(("::1", 0))
-    except OSError:
-        return False
-    return True
 
 
 async def test_a_backend_of_a_trusted_authority_is_asked_by_tls(
@@ -141,13 +131,13 @@ async def test_nobody_behind_a_unix_socket_is_nobody_there(start_proxy: StartPro
         await probe(Server(configured))
 
 
-async def test_a_backend_on_ipv6_is_asked_there(start_backend: StartBackend, start_proxy: StartProxy) -> None:
-    if not has_ipv6():
-        pytest.skip("this machine has no ::1")
-    backend = await start_backend(host="::1")
+async def test_a_backend_on_ipv6_is_asked_there(
+    start_backend: StartBackend, start_proxy: StartProxy, loopback6: str
+) -> None:
+    backend = await start_backend(host=loopback6)
     configured = Backend(url=backend.url)
     assert (await (await start_proxy(only(configured))).ask(post())).status == 200
-    assert backend.last.header(b"host") == [f"[::1]:{backend.port}".encode()]
+    assert backend.last.header(b"host") == [f"[{loopback6}]:{backend.port}".encode()]
     assert await probe(Server(configured)) == 200
 
 

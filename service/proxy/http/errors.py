@@ -72,6 +72,16 @@ def unavailable(code: str, message: str, *, retry_after: int = 1) -> Refusal:
     )
 
 
+def internal_error() -> Refusal:
+    """A defect of ours, which the log has in full."""
+    return Refusal(
+        status=HTTPStatus.INTERNAL_SERVER_ERROR,
+        code="internal_error",
+        message="The proxy failed; its log says how.",
+        kind="server_error",
+    )
+
+
 def too_many_requests(message: str) -> Refusal:
     """More than a limit allows at once; clients of OpenAI and of Anthropic know it as a rate limit."""
     return Refusal(

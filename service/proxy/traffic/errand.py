@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import time
 from abc import ABC, abstractmethod
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from service.proxy.entry.door import Admission
 from service.proxy.http.answers import AnswerReader
-from service.proxy.http.errors import Refusal, unavailable
+from service.proxy.http.errors import Refusal, internal_error, unavailable
 from service.proxy.http.heads import request_head
 from service.proxy.traffic.notices import why_unreached
 from service.proxy.traffic.passage import Phase
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 MOST_ATTEMPTS = 3
 """Backends that are asked to take a request before the client hears of it."""
 _ONE_WRITE = 64 * 1024
+
+_log = logging.getLogger(__name__)
 
 
 class Errand(ABC):
@@ -148,17 +151,16 @@ class Errand(ABC):
     def _send(self, connection: BackendConnection, now: float) -> None:
         self._connection = connection  # before anything else: whatever happens now, it is given up with us
         connection.relay = self
-        inbound = self.inbound
-        body = self.admission.body_for(self.tier)
-        head = request_head(
-            inbound.head,
-            authority=self.server.authority,
-            api_key=self.server.api_key,
-            length=len(body),
-            request_id=self.request_id,
-            ours=self.server.headers,
-        )
-        self._reader = AnswerReader(for_head=inbound.head.method == b"HEAD", known=self.server.known_answer)
+        try:
+            head, body = self._rendered()
+        except Exception:
+            # A defect of ours must end with an answer, not with a request that waits for its total timeout.
+            _log.exception("a request could not be written for %s", self.server.url)
+            self._drop_connection()
+            self._refuse(internal_error(), Ending.UNREACHABLE)
+            return
+        for_head = self.inbound.head.method == b"HEAD"
+        self._reader = AnswerReader(for_head=for_head, known=self.server.known_answer)
         self.phase = Phase.FIRST_BYTE
         self._since = now
         if self._paused:
@@ -169,6 +171,19 @@ class Errand(ABC):
             connection.transport.write(head)
             connection.transport.write(body)
         self.sent = time.monotonic()
+
+    def _rendered(self) -> tuple[bytes, bytes]:
+        """Head and body as the backend gets them."""
+        server, body = self.server, self.admission.body_for(self.tier)
+        head = request_head(
+            self.inbound.head,
+            authority=server.authority,
+            api_key=server.api_key,
+            length=len(body),
+            request_id=self.request_id,
+            ours=server.headers,
+        )
+        return head, body
 
     def _failed(self, why: str, detail: str = "", *, spoke: bool = True) -> None:
         """The backend that has it did not do what it should; the detail goes to the log of failures alone."""

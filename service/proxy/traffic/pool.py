@@ -290,10 +290,6 @@ class Servers:
                 return None
             ladder = current
             wanted = next((tier for tier in ladder.tiers if tier.name == wanted.name), ladder.baseline)
-        servers = self._of_tier[ladder.model, wanted.name]
-        usable = [server for server in servers if server not in without and server.is_usable(now)]
-        if usable:
-            return wanted, usable
         for tier in rungs_down(ladder, wanted):
             servers = self._of_tier[ladder.model, tier.name]
             usable = [server for server in servers if server not in without and server.is_usable(now)]
