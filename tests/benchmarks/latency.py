@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.arms import arena
-from tests.benchmarks.figures import Figure, end, table
+from tests.benchmarks.carry_out import carry_out
+from tests.benchmarks.figures import Figure, table
 from tests.benchmarks.rig import (
     Arm,
     Reading,
     Rounds,
     cpu_seconds,
-    end_on_signals,
     interleave,
-    machine,
-    missing,
-    publish,
     quantile,
     restlessness,
 )
@@ -116,17 +111,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of load, each arm")
     parser.add_argument("--rate", type=float, default=500.0, help="requests/s")
     parser.add_argument("--seed", type=int, default=14)
-    parser.add_argument("--output", type=Path, help="write the report there as well")
-    asked = parser.parse_args()
-    if lacking := missing("nginx", "taskset"):
-        sys.exit(f"skipped, this machine lacks {', '.join(lacking)} (Debian: nginx-light util-linux)")
-    end_on_signals()
-    described = machine()
-    with tempfile.TemporaryDirectory() as folder:
-        done = measure(Path(folder), asked)
-    figures = figures_of(done)
-    publish(f"{described}\n\n{report(done, figures, asked)}", asked.output)
-    end(figures)
+    carry_out(parser, needs=("nginx", "taskset"), measure=measure, figures_of=figures_of, report=report)
 
 
 if __name__ == "__main__":

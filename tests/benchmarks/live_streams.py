@@ -9,21 +9,17 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.arms import arena
-from tests.benchmarks.figures import Figure, end, table
+from tests.benchmarks.carry_out import carry_out
+from tests.benchmarks.figures import Figure, table
 from tests.benchmarks.rig import (
     Arm,
     Reading,
     Rounds,
-    end_on_signals,
     interleave,
-    machine,
-    missing,
-    publish,
     restlessness,
 )
 from tests.benchmarks.stream_load import events_needed
@@ -161,17 +157,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of the window, each arm")
     parser.add_argument("--streams", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=13)
-    parser.add_argument("--output", type=Path, help="write the report there as well")
-    asked = parser.parse_args()
-    if lacking := missing("nginx", "taskset"):
-        sys.exit(f"skipped, this machine lacks {', '.join(lacking)} (Debian: nginx-light util-linux)")
-    end_on_signals()
-    described = machine()
-    with tempfile.TemporaryDirectory() as folder:
-        done = measure(Path(folder), asked)
-    figures = figures_of(done)
-    publish(f"{described}\n\n{report(done, figures, asked)}", asked.output)
-    end(figures)
+    carry_out(parser, needs=("nginx", "taskset"), measure=measure, figures_of=figures_of, report=report)
 
 
 if __name__ == "__main__":

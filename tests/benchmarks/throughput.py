@@ -9,25 +9,20 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.arms import arena
+from tests.benchmarks.carry_out import carry_out
 from tests.benchmarks.exposed import drained, series
-from tests.benchmarks.figures import Figure, end, table
+from tests.benchmarks.figures import Figure, table
 from tests.benchmarks.litellm_arm import CannotRun, litellm
 from tests.benchmarks.rig import (
     Arm,
     Reading,
     Rounds,
     cpu_seconds,
-    end_on_signals,
     interleave,
-    machine,
-    missing,
-    publish,
     restlessness,
     spread,
     wrk,
@@ -176,17 +171,13 @@ def main() -> None:
         default=True,
         help="install LiteLLM's proxy into an environment that is thrown away, and measure it as well",
     )
-    parser.add_argument("--output", type=Path, help="write the report there as well")
-    asked = parser.parse_args()
-    if lacking := missing("wrk", "nginx", "taskset"):
-        sys.exit(f"skipped, this machine lacks {', '.join(lacking)} (Debian: wrk nginx-light util-linux)")
-    end_on_signals()
-    described = machine()
-    with tempfile.TemporaryDirectory() as folder:
-        done, dropped = measure(Path(folder), asked)
-    figures = figures_of(done)
-    publish(f"{described}\n\n{report(done, dropped, figures, asked)}", asked.output)
-    end(figures)
+    carry_out(
+        parser,
+        needs=("wrk", "nginx", "taskset"),
+        measure=measure,
+        figures_of=lambda measured: figures_of(measured[0]),
+        report=lambda measured, figures, asked: report(*measured, figures, asked),
+    )
 
 
 if __name__ == "__main__":
