@@ -3,14 +3,14 @@
 `accept` iff every criterion passes, every gate asked for passes, and the rung below is accepted; `reject` iff
 harm is shown on a criterion or a gate asked for is shown to fail; `undecided` otherwise, with everything in
 the way. A control alarm withholds both: an instrument that sees a difference where there is none proves
-nothing.
+nothing. So does a stack that differs in more than the precision.
 """
 
 from __future__ import annotations
 
 from service.decision.evidence import Evidence
 from service.decision.finding import find, thresholds
-from service.decision.gates import Gated, control_gate, coverage_gate, measured_gate
+from service.decision.gates import Gated, attribution_gate, control_gate, coverage_gate, measured_gate
 from service.decision.policy import Gate, LadderRule, Policy
 from service.decision.tally import Tally
 from service.decision.verdict import Decision, Finding, GateState, Verdict
@@ -20,6 +20,8 @@ _WORST_FIRST = {
     Decision.UNDECIDED: GateState.UNDECIDED,
     Decision.ACCEPT: GateState.PASSED,
 }
+WITHHOLDING = (Gate.CONTROL, Gate.ATTRIBUTION)
+"""Gates that withhold acceptance and rejection alike: the instrument, or the stack, may be at fault."""
 _OPEN = frozenset({GateState.FAILED, GateState.UNDECIDED, GateState.MISSING})
 """States of a gate that stand in the way of acceptance."""
 
@@ -43,6 +45,7 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
         Gate.QUALITY: _quality(findings),
         Gate.CONTROL: control_gate(policy, evidence, limits),
         Gate.COVERAGE: coverage_gate(policy, evidence.coverage),
+        Gate.ATTRIBUTION: attribution_gate(policy, evidence.attribution),
         Gate.SLO: measured_gate(policy, Gate.SLO, evidence.slo),
         Gate.MONEY: measured_gate(policy, Gate.MONEY, evidence.money),
     }
@@ -79,9 +82,9 @@ def _quality(findings: tuple[Finding, ...]) -> Gated:
 
 
 def _weigh(gates: dict[Gate, Gated], below: tuple[str, ...]) -> tuple[Decision, tuple[str, ...]]:
-    """The decision and its reasons: what rejects, or what is in the way, or what was shown."""
-    if gates[Gate.CONTROL].state is GateState.UNDECIDED:
-        blocked = (Gate.CONTROL, *(gate for gate in gates if gate is not Gate.CONTROL))
+    """The decision and its reasons: what withholds both ways, or rejects, or is in the way, or was shown."""
+    if withholding := [gate for gate in WITHHOLDING if gates[gate].state is GateState.UNDECIDED]:
+        blocked = (*withholding, *(gate for gate in gates if gate not in withholding))
         return Decision.UNDECIDED, tuple(
             reason for gate in blocked if gates[gate].state in _OPEN for reason in gates[gate].reasons
         ) + below

@@ -38,6 +38,16 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attribution:
+    """Whether what differs between baseline and candidate is the precision alone (design section 10)."""
+
+    differences: tuple[str, ...] = ()
+    """One sentence for each fact that differs, with both values."""
+    unsettled: str | None = None
+    """Why the engines of a tier cannot be told apart yet: replicas that disagree, a version that changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """One tier against the baseline, in one epoch."""
 
@@ -52,6 +62,14 @@ class Evidence:
     control: Mapping[str, Tally] | None = None
     """Baseline against itself, by evaluator name; None when no control can run (no capacity)."""
     coverage: Coverage | None = None
+    attribution: Attribution | None = None
+    """None when the engines tell nothing about themselves."""
+    strata: Mapping[str, Mapping[str, Tally]] = field(default_factory=dict)
+    """By evaluator and stratum, those with a mean difference above the margin; E_HARM of others is <= 1."""
+    strata_under_test: int = 1
+    """How many strata there can be: fixed before any evidence, for the correction of the worst of them."""
+    age_seconds: float | None = None
+    """Since the first counted pair of the epoch."""
     slo: Measured | None = None
     money: Measured | None = None
     max_pairs: Mapping[str, int] = field(default_factory=dict)

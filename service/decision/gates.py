@@ -1,4 +1,4 @@
-"""The conditions on acceptance besides quality: control, coverage, SLO, money.
+"""The conditions on acceptance besides quality: control, coverage, attribution, SLO, money.
 
 Each answers with a state and its reasons; a gate that the policy does not ask for is `not_asked` and says
 nothing. Absence of evidence is `missing`, never `passed`.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.decision.eprocess import Differences, log_e_harm
-from service.decision.evidence import Coverage, Evidence, Measured, Shown
+from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
 from service.decision.finding import Thresholds
 from service.decision.policy import Asked, Gate, Policy
 from service.decision.tally import Tally
@@ -87,6 +87,20 @@ def coverage_gate(policy: Policy, coverage: Coverage | None) -> Gated:
             reasons.append(
                 f"coverage: stratum {stratum}: evidence share {found} < {wanted}, half its traffic share"
             )
+    if reasons:
+        return Gated(state=GateState.UNDECIDED, reasons=tuple(reasons))
+    return Gated(state=GateState.PASSED)
+
+
+def attribution_gate(policy: Policy, attribution: Attribution | None) -> Gated:
+    """Nothing but the precision differs. `undecided` withholds accept and reject alike."""
+    if policy.gates[Gate.ATTRIBUTION] is Asked.OFF:
+        return Gated(state=GateState.NOT_ASKED)
+    if attribution is None:
+        return Gated(state=GateState.MISSING, reasons=("missing_attribution",))
+    reasons = [f"attribution: {difference}" for difference in attribution.differences]
+    if attribution.unsettled is not None:
+        reasons.append(f"attribution: {attribution.unsettled}")
     if reasons:
         return Gated(state=GateState.UNDECIDED, reasons=tuple(reasons))
     return Gated(state=GateState.PASSED)

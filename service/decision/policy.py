@@ -20,6 +20,8 @@ class Gate(StrEnum):
     QUALITY = "quality"
     CONTROL = "control"
     COVERAGE = "coverage"
+    ATTRIBUTION = "attribution"
+    """Baseline and candidate differ in precision and in nothing else."""
     SLO = "slo"
     MONEY = "money"
 
@@ -29,6 +31,25 @@ class Asked(StrEnum):
 
     REQUIRED = "required"
     OFF = "off"
+
+
+class Role(StrEnum):
+    """What a criterion is for."""
+
+    DECISIVE = "decisive"
+    SHOWN = "shown"
+    """Found and printed; it neither accepts nor rejects, and shares no error rate."""
+    MUTED = "muted"
+    """Scored and stored; no finding is made of it."""
+
+
+class Units(StrEnum):
+    """What counts as one unit of evidence (statistics A2)."""
+
+    FIRST_SAMPLED = "first_sampled"
+    """The first sampled request of a conversation, at once."""
+    CLOSED_CONVERSATIONS = "closed_conversations"
+    """A conversation with all its sampled requests, once it is closed."""
 
 
 class AlphaSpending(StrEnum):
@@ -65,12 +86,20 @@ class Criterion:
     min_pairs: int = 300
     baseline_failure_cap: float = 0.5
     """Above this share of baseline failures the criterion measures nothing and cannot pass."""
+    role: Role = Role.DECISIVE
+    max_pairs: int | None = None
+    """N_max as a person wants it; None = planned at `min_pairs` (statistics A13)."""
 
     def __post_init__(self) -> None:
         if not 0 < self.margin < 1:
             raise ValueError(f"margin of {self.evaluator} must be in (0, 1), got {self.margin}")
         if self.min_pairs < 1:
             raise ValueError(f"min_pairs of {self.evaluator} must be at least 1, got {self.min_pairs}")
+        if self.max_pairs is not None and self.max_pairs < self.min_pairs:
+            raise ValueError(
+                f"max_pairs of {self.evaluator} must be at least its min_pairs ({self.min_pairs}), "
+                f"got {self.max_pairs}"
+            )
         if not 0 < self.baseline_failure_cap <= 1:
             raise ValueError(f"baseline_failure_cap of {self.evaluator} must be in (0, 1]")
 
@@ -93,14 +122,33 @@ class Policy:
     """Largest share of due pairs without a score before the verdict is withheld."""
     alpha_spending: AlphaSpending = AlphaSpending.OVER_ATTEMPTS
     ladder_rule: LadderRule = LadderRule.FIXED_SEQUENCE
+    alpha_strata: float = 0.01
+    """Of rejecting a tier for one stratum although none is worse than the margin, over all of them."""
+    units: Units = Units.FIRST_SAMPLED
+    idle_seconds: float = 1800.0
+    """After which a conversation is closed, with `units: closed_conversations`."""
+    longest_seconds: float | None = None
+    """T_max: an epoch older than this without a decision is not shown (statistics A4); None = no end."""
+
+    @property
+    def decisive(self) -> tuple[Criterion, ...]:
+        """The criteria that decide."""
+        return tuple(each for each in self.criteria if each.role is Role.DECISIVE)
+
+    @property
+    def visible(self) -> tuple[Criterion, ...]:
+        """The criteria of which findings are made."""
+        return tuple(each for each in self.criteria if each.role is not Role.MUTED)
 
     def __post_init__(self) -> None:
         if not self.criteria:
             raise ValueError("a policy without criteria would accept anything")
+        if not self.decisive:
+            raise ValueError("a policy without a decisive criterion would accept anything")
         names = [criterion.evaluator for criterion in self.criteria]
         if len(set(names)) != len(names):
             raise ValueError(f"a criterion is named twice: {names}")
-        for name in ("alpha_accept", "alpha_harm", "alpha_warn"):
+        for name in ("alpha_accept", "alpha_harm", "alpha_warn", "alpha_strata"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in (0, 1), got {getattr(self, name)}")
         if not 0 <= self.max_unscored <= 1:

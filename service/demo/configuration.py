@@ -54,7 +54,13 @@ def configuration(
                 "long_context_recall": {},
                 "refusal": {"hypothesis": "equivalent"},
             },
-            "gates": {"control": "required", "coverage": "required", "slo": "off", "money": "off"},
+            "gates": {
+                "control": "required",
+                "coverage": "required",
+                "attribution": "off",
+                "slo": "off",
+                "money": "off",
+            },
             # A tier is submitted once per run: all of alpha on the first attempt.
             "alpha_spending": "first_attempt",
             "on_harm": "ask",

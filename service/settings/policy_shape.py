@@ -48,6 +48,9 @@ class GatesShape(Shape):
     coverage: Asking = Field(
         default="required", description="Every stratum of the traffic is in the evidence."
     )
+    attribution: Asking = Field(
+        default="required", description="Baseline and candidate differ in precision and in nothing else."
+    )
     slo: Asking = Field(
         default="required", description="A load run shows that the SLO pass rate did not drop."
     )

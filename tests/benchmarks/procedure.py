@@ -30,6 +30,7 @@ POLICY = Policy(
         Gate.QUALITY: Asked.REQUIRED,
         Gate.CONTROL: Asked.REQUIRED,
         Gate.COVERAGE: Asked.OFF,
+        Gate.ATTRIBUTION: Asked.OFF,
         Gate.SLO: Asked.OFF,
         Gate.MONEY: Asked.OFF,
     },
