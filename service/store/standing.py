@@ -13,7 +13,7 @@ from enum import StrEnum
 from redis import RedisError
 
 from service.decision.decide import decide
-from service.decision.evidence import Evidence
+from service.decision.evidence import Attribution, Evidence
 from service.decision.policy import Policy
 from service.decision.tally import Tally
 from service.decision.verdict import Decision, Verdict
@@ -51,6 +51,8 @@ class Question:
     """The epoch of (model, tier) that counts now."""
     control_on_serving: bool = False
     """Whether the control may run on backends that serve clients."""
+    attribution_of: Callable[[str, str], Attribution | None] = lambda model, tier: None
+    """What the engines of (model, tier) and its baseline say of themselves; None when nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,4 +193,5 @@ def _evidence(
         tallies=read_tallies(db, model=model, tier=tier.name, arm=Arm.CANDIDATE, epoch=epoch),
         control=control,
         coverage=read_coverage(db, model, tier.name, epoch),
+        attribution=question.attribution_of(model, tier.name),
     )
