@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.decision.decide import decide
-from service.decision.evidence import Coverage, Evidence, Measured, Shown
+from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
 from service.decision.policy import AlphaSpending, Asked, Criterion, Gate, Hypothesis, LadderRule, Policy
 from service.decision.tally import Tally, Triple
 from service.decision.verdict import Decision, GateState, Verdict
@@ -42,6 +42,7 @@ def evidence_of(tallies: Mapping[str, Tally] | None = None, **changes: Any) -> E
         "tallies": dict.fromkeys(NAMES, CLEAN) | dict(tallies or {}),
         "control": dict.fromkeys(NAMES, CLEAN),
         "coverage": Coverage(traffic={"short": 10}, evidence={"short": 10}),
+        "attribution": Attribution(),
         "slo": PASSED,
         "money": PASSED,
     }
@@ -73,6 +74,27 @@ def test_everything_shown_is_accepted_with_its_numbers() -> None:
     assert "e-value" in verdict.reasons[0]
     assert ">= 32.9" in verdict.reasons[0]
     assert (verdict.model, verdict.tier, verdict.epoch, verdict.attempt) == ("qwen", "w8a8", "e1", 1)
+
+
+@pytest.mark.parametrize("tally", [CLEAN, HARM])
+@pytest.mark.parametrize(
+    ("attribution", "reason"),
+    [
+        (
+            Attribution(differences=("engine version: 0.11.0 and 0.11.1",)),
+            "engine version: 0.11.0 and 0.11.1",
+        ),
+        (Attribution(unsettled="replicas of w8a8 disagree"), "replicas of w8a8 disagree"),
+    ],
+)
+def test_a_stack_that_differs_in_more_than_the_precision_withholds_accept_and_reject(
+    tally: Tally, attribution: Attribution, reason: str
+) -> None:
+    verdict = verdict_of(evidence_of({"refusal": tally}, attribution=attribution))
+    assert verdict.decision is Decision.UNDECIDED
+    assert verdict.gates[Gate.ATTRIBUTION] is GateState.UNDECIDED
+    assert verdict.reasons[0] == f"attribution: {reason}"
+    assert any("harm beyond" in reason for reason in verdict.reasons) == (tally is HARM)
 
 
 def test_the_demo_accepts_22_clean_pairs() -> None:
@@ -108,6 +130,7 @@ def test_no_evidence_at_all_is_undecided_with_everything_that_is_missing() -> No
         "refusal: counted pairs (0) < min_pairs (300)",
         "no_control_capacity",
         "missing_coverage",
+        "missing_attribution",
         "missing_slo",
         "missing_money",
     )
@@ -115,6 +138,7 @@ def test_no_evidence_at_all_is_undecided_with_everything_that_is_missing() -> No
         Gate.QUALITY: GateState.UNDECIDED,
         Gate.CONTROL: GateState.MISSING,
         Gate.COVERAGE: GateState.MISSING,
+        Gate.ATTRIBUTION: GateState.MISSING,
         Gate.SLO: GateState.MISSING,
         Gate.MONEY: GateState.MISSING,
     }
@@ -126,6 +150,7 @@ def test_no_evidence_at_all_is_undecided_with_everything_that_is_missing() -> No
         ({"control": None}, "no_control_capacity"),
         ({"control": {}}, "missing_control"),
         ({"coverage": None}, "missing_coverage"),
+        ({"attribution": None}, "missing_attribution"),
         ({"slo": None}, "missing_slo"),
         ({"money": None}, "missing_money"),
         ({"money": Measured(shown=Shown.UNDECIDED, reason="wide")}, "money: wide"),
@@ -139,7 +164,7 @@ def test_one_gate_without_a_pass_withholds_acceptance(change: dict[str, Any], re
 
 def test_gates_switched_off_are_not_asked() -> None:
     verdict = verdict_of(
-        evidence_of(control=None, coverage=None, slo=None, money=None),
+        evidence_of(control=None, coverage=None, attribution=None, slo=None, money=None),
         Policy(criteria=PRODUCTION.criteria, gates=OFF),
     )
     assert verdict.decision is Decision.ACCEPT

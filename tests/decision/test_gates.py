@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from service.decision.evidence import Coverage, Evidence, Measured, Shown
+from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
 from service.decision.finding import thresholds
-from service.decision.gates import Gated, control_gate, coverage_gate, measured_gate
+from service.decision.gates import Gated, attribution_gate, control_gate, coverage_gate, measured_gate
 from service.decision.policy import Asked, Criterion, Gate, Policy
 from service.decision.tally import Tally
 from service.decision.verdict import GateState
@@ -108,6 +108,29 @@ def test_a_stratum_below_two_per_cent_of_traffic_may_be_absent() -> None:
 )
 def test_coverage_of_unknown_traffic_is_missing(coverage: Coverage | None) -> None:
     assert coverage_gate(POLICY, coverage) == Gated(state=GateState.MISSING, reasons=("missing_coverage",))
+
+
+@pytest.mark.parametrize(
+    ("attribution", "state", "reasons"),
+    [
+        (None, GateState.MISSING, ("missing_attribution",)),
+        (Attribution(), GateState.PASSED, ()),
+        (
+            Attribution(differences=("seed: 1 and 2", "template: a and b"), unsettled="replicas disagree"),
+            GateState.UNDECIDED,
+            (
+                "attribution: seed: 1 and 2",
+                "attribution: template: a and b",
+                "attribution: replicas disagree",
+            ),
+        ),
+    ],
+)
+def test_every_difference_besides_the_precision_is_named(
+    attribution: Attribution | None, state: GateState, reasons: tuple[str, ...]
+) -> None:
+    assert attribution_gate(POLICY, attribution) == Gated(state=state, reasons=reasons)
+    assert attribution_gate(SILENT, attribution) == Gated(state=GateState.NOT_ASKED)
 
 
 @pytest.mark.parametrize("gate", [Gate.SLO, Gate.MONEY])
