@@ -126,6 +126,12 @@ Limit = Annotated[
     BeforeValidator(units.limit_seconds),
     _text(units.DURATION_PATTERN[:-1] + "$|^none$", "120s", "none"),
 ]
+Age = Annotated[
+    Annotated[float, Field(gt=0)] | None,
+    BeforeValidator(units.limit_seconds),
+    _text(units.DURATION_PATTERN[:-1] + "$|^none$", "30d", "none"),
+]
+"""A duration after which something ends: none at all, or more than nothing."""
 Size = Annotated[int, BeforeValidator(units.size), Field(gt=0), _text(units.SIZE_PATTERN, "8MiB", "1GiB")]
 Share = Annotated[float, BeforeValidator(units.share), _text_or_number(units.SHARE_PATTERN, "5%")]
 Points = Annotated[float, BeforeValidator(units.points), _text_or_number(units.POINTS_PATTERN, "1pp")]

@@ -12,8 +12,9 @@ from service.decision.policy import (
     LadderRule,
     OnHarm,
     Policy,
+    Role,
+    Units,
 )
-from service.settings.nearest import nearest
 from service.settings.policy_shape import PolicyShape
 from service.settings.problems import Findings, Place
 
@@ -22,14 +23,10 @@ EQUIVALENT_BY_DEFAULT = frozenset({"refusal"})
 
 
 def build_policy(shape: PolicyShape, findings: Findings) -> Policy | None:
-    known = [evaluator.name for evaluator in evaluators.ALL]
-    named = shape.criteria or dict.fromkeys(known)
+    named = shape.criteria or dict.fromkeys(evaluator.name for evaluator in evaluators.ALL)
     criteria: list[Criterion] = []
     for name, criterion in named.items():
         place: Place = ("policy", "criteria", name)
-        if name not in known:
-            findings.add(place, f"no evaluator has this name; did you mean `{nearest(name, known)}`?")
-            continue
         default = "equivalent" if name in EQUIVALENT_BY_DEFAULT else "non_inferior"
         given = criterion.model_dump(exclude_none=True) if criterion is not None else {}
         try:
@@ -40,12 +37,14 @@ def build_policy(shape: PolicyShape, findings: Findings) -> Policy | None:
                     margin=given.get("margin", shape.margin),
                     min_pairs=given.get("min_pairs", shape.min_pairs),
                     baseline_failure_cap=given.get("baseline_failure_cap", 0.5),
+                    role=Role(given.get("role", "decisive")),
+                    max_pairs=given.get("max_pairs"),
                 )
             )
         except ValueError as error:
             findings.add(place, str(error))
     gates = {Gate(name): Asked(asked) for name, asked in shape.gates.model_dump().items()}
-    if not criteria:
+    if len(criteria) < len(named):
         return None
     try:
         return Policy(
@@ -58,7 +57,12 @@ def build_policy(shape: PolicyShape, findings: Findings) -> Policy | None:
             max_unscored=shape.max_unscored,
             ladder_rule=LadderRule(shape.ladder_rule),
             alpha_spending=AlphaSpending(shape.alpha_spending),
+            alpha_strata=shape.alpha.strata,
+            units=Units(shape.units),
+            idle_seconds=shape.idle,
+            longest_seconds=shape.longest,
         )
     except ValueError as error:
-        findings.add(("policy",), str(error))
+        place: Place = ("policy", "criteria") if "criterion" in str(error) else ("policy",)
+        findings.add(place, str(error))
         return None

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from service.settings.forms import Count, Factor, Points, Section, Shape, Share, written
+import evaluators
+from service.settings.forms import Age, Count, Duration, Factor, Points, Section, Shape, Share, written
+from service.settings.nearest import nearest
+
+
+def _evaluator(name: str) -> str:
+    known = [evaluator.name for evaluator in evaluators.ALL]
+    if name not in known:
+        there_are = ", ".join(known)
+        raise ValueError(
+            f"no evaluator has this name; did you mean `{nearest(name, known)}`? (there are: {there_are})"
+        )
+    return name
+
+
+EvaluatorName = Annotated[str, AfterValidator(_evaluator)]
 
 
 class CriterionShape(Shape):
@@ -23,6 +38,14 @@ class CriterionShape(Shape):
         default=None,
         description="Above this share of baseline failures the criterion measures nothing. Default 50%.",
     )
+    role: Literal["decisive", "shown", "muted"] | None = Field(
+        default=None,
+        description="Decides; or is printed and decides nothing; or is only scored. Default decisive.",
+    )
+    max_pairs: Annotated[Count, Field(ge=1)] | None = Field(
+        default=None,
+        description="Where an epoch stops looking; without it, planned once the minimum of pairs is there.",
+    )
 
 
 class AlphaShape(Shape):
@@ -31,6 +54,9 @@ class AlphaShape(Shape):
     accept: Share = written("5%", "Of accepting a tier that is worse than the margin.")
     harm: Share = written("5%", "Of rejecting a tier that is not worse, over all criteria and tiers.")
     warn: Share = written("5%", "Of warning of a tier that is not worse at all.")
+    strata: Share = written(
+        "1%", "Of rejecting a tier for one stratum although none is worse than the margin, over all of them."
+    )
 
 
 Asking = Literal["required", "off"]
@@ -63,7 +89,7 @@ class PolicyShape(Shape):
     margin: Points = written("1pp", "Largest tolerable rise of a failure rate; per criterion below.")
     min_pairs: Annotated[Count, Field(ge=1)] = Field(default=300, description="Fewer pairs decide nothing.")
     alpha: Annotated[AlphaShape, Section] = Field(default=AlphaShape(), description="Error rates.")
-    criteria: dict[str, Annotated[CriterionShape, Section]] = Field(
+    criteria: dict[EvaluatorName, Annotated[CriterionShape, Section]] = Field(
         default_factory=dict, description="By evaluator; without it, every evaluator."
     )
     gates: Annotated[GatesShape, Section] = Field(
@@ -80,6 +106,16 @@ class PolicyShape(Shape):
         default="over_attempts", description="How a tier that is submitted again shares alpha.accept."
     )
     max_unscored: Share = written("1%", "Largest share of pairs without a score.")
+    units: Literal["first_sampled", "closed_conversations"] = Field(
+        default="first_sampled",
+        description="Of a conversation counts its first sampled request, or all of it once it is closed.",
+    )
+    idle: Duration = written(
+        "30m", "Without a request, after which a conversation is closed; with `units: closed_conversations`."
+    )
+    longest: Age = written(
+        "none", "Age at which an epoch without a decision is given up as not shown; `none` for no end."
+    )
 
 
 class FailureShape(Shape):

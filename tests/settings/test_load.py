@@ -10,7 +10,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.decision.policy import Asked, Gate, Hypothesis
+from service.decision.policy import Asked, Gate, Hypothesis, Policy, Role, Units
 from service.proxy.config import ProxyConfig, Timeouts
 from service.settings import ApiListen, ProbePlan, Settings, SettingsError, ShadowPlan, load
 
@@ -74,6 +74,49 @@ def test_a_criterion_overrides_the_policy_and_a_gate_can_be_off(
     assert (refusal.margin, refusal.hypothesis) == (0.20, Hypothesis.NON_INFERIOR)
     assert policy.gates[Gate.SLO] is Asked.OFF
     assert policy.gates[Gate.MONEY] is Asked.REQUIRED
+
+
+def test_a_criterion_has_a_role_and_an_end_and_an_epoch_has_its_rules(
+    minimal: dict[str, Any], loaded: Loaded
+) -> None:
+    own = loaded(minimal).policy
+    assert {each.role for each in own.criteria} == {Role.DECISIVE}
+    assert own == Policy(criteria=own.criteria)
+    minimal["policy"] = {
+        "criteria": {
+            "structured_output": {"max_pairs": "20k"},
+            "long_context_recall": {"role": "shown"},
+            "refusal": {"role": "muted"},
+        },
+        "alpha": {"strata": "0.5%"},
+        "units": "closed_conversations",
+        "idle": "10m",
+        "longest": "30d",
+    }
+    policy = loaded(minimal).policy
+    assert [each.role for each in policy.criteria] == [Role.DECISIVE, Role.SHOWN, Role.MUTED]
+    assert [each.max_pairs for each in policy.criteria] == [20_000, None, None]
+    assert (policy.alpha_strata, policy.units) == (0.005, Units.CLOSED_CONVERSATIONS)
+    assert (policy.idle_seconds, policy.longest_seconds) == (600, 30 * 86400)
+
+
+def test_a_criterion_that_does_not_exist_is_told_on_its_line_together_with_everything_else(
+    problems: Problems,
+) -> None:
+    found = problems(
+        "models: {m: {ladder: [{tier: a, backends: ['http://h:1']}]}}\n"
+        "policy:\n"
+        "  marging: 1pp\n"
+        "  criteria:\n"
+        "    refusal: {}\n"
+        "    long_context_recal: {margins: 2pp}\n"
+    )
+    assert [problem.partition(":")[0] for problem in found] == [
+        "policy.marging (line 3)",
+        "policy.criteria.long_context_recal (line 6)",
+        "policy.criteria.long_context_recal.margins (line 6)",
+    ]
+    assert "did you mean `long_context_recall`?" in found[1]
 
 
 def test_every_gate_can_be_named(minimal: dict[str, Any], loaded: Loaded) -> None:
@@ -229,6 +272,20 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(problems: Proble
         ({"models": {"a/../b": {"ladder": [{"tier": "x", "backends": ["http://h:1"]}]}}}, "are no names"),
         ({"models": {"m": {"ladder": [{"tier": "..", "backends": ["http://h:1"]}]}}}, "are no names"),
         ({"policy": {"criteria": {"structured": {}}}}, "did you mean `structured_output`?"),
+        (
+            {"policy": {"criteria": {"refusal": {"role": "mute"}}}},
+            "'shown' or 'muted', got 'mute'",
+        ),
+        ({"policy": {"criteria": {"refusal": {"role": "muted"}}}}, "without a decisive criterion"),
+        ({"policy": {"criteria": {"refusal": {"max_pairs": 200}}}}, "at least its min_pairs (300), got 200"),
+        ({"policy": {"criteria": {"refusal": {"max_pair": 500}}}}, "did you mean `max_pairs`?"),
+        ({"policy": {"alpha": {"strata": "0%"}}}, "alpha_strata must be in (0, 1)"),
+        ({"policy": {"alpha": {"stratum": "1%"}}}, "did you mean `strata`?"),
+        ({"policy": {"units": "requests"}}, "'first_sampled' or 'closed_conversations', got 'requests'"),
+        ({"policy": {"idle": "none"}}, "policy.idle (line"),
+        ({"policy": {"idle": "0s"}}, "policy.idle (line"),
+        ({"policy": {"longest": "30"}}, "'30' is not a duration"),
+        ({"policy": {"longest": "0s"}}, "policy.longest (line"),
         ({"policy": {"margin": "0pp"}}, "margin of"),
         ({"policy": {"margin": "100pp"}}, "margin of"),
         ({"policy": {"alpha": {"accept": "0%"}}}, "alpha_accept must be in (0, 1)"),
