@@ -63,6 +63,5 @@ def build_policy(shape: PolicyShape, findings: Findings) -> Policy | None:
             longest_seconds=shape.longest,
         )
     except ValueError as error:
-        place: Place = ("policy", "criteria") if "criterion" in str(error) else ("policy",)
-        findings.add(place, str(error))
+        findings.add(("policy", "criteria") if "criterion" in str(error) else ("policy",), str(error))
         return None
