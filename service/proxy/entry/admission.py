@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
@@ -11,6 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 from service.proxy.entry.scan import MOST_ESCAPES
 from service.proxy.entry.surface import Surface
+from service.strata import crossed
 
 ELIGIBLE = frozenset({b"/v1/chat/completions", b"/v1/completions", b"/v1/responses", b"/v1/messages"})
 """POSTs to these generate, and may be captured."""
@@ -52,16 +52,6 @@ MOST_READ = 16 * 1024 * 1024
 MOST_VALUES = 250_000
 """Commas, containers and keys in it; the text of the largest prompts has fewer."""
 
-_LENGTHS = (2 * 1024, 8 * 1024, 32 * 1024, 128 * 1024)
-"""Bytes of a request body."""
-_STRATA = {
-    (rung, structured, streams): "/".join(
-        (length, "structured" if structured else "free", "stream" if streams else "whole")
-    )
-    for rung, length in enumerate(("under-2k", "2k-8k", "8k-32k", "32k-128k", "over-128k"))
-    for structured in (False, True)
-    for streams in (False, True)
-}
 _MOST_ANCHORED = 256 * 1024
 
 
@@ -113,8 +103,8 @@ def percent_of(salt: bytes, key: bytes) -> int:
 def stratum_of(size: int, surface: Surface | None) -> str:
     """Length of the request, whether it wants structure, whether it streams: `8k-32k/structured/stream`."""
     if surface is None:
-        return _STRATA[bisect_right(_LENGTHS, size), False, False]
-    return _STRATA[bisect_right(_LENGTHS, size), surface.wants_structure, surface.streams]
+        return crossed(size, structured=False, streams=False)
+    return crossed(size, structured=surface.wants_structure, streams=surface.streams)
 
 
 def names_conversation(surface: Surface) -> bool:
