@@ -45,6 +45,8 @@ class Attribution:
     """One sentence for each fact that differs, with both values."""
     unsettled: str | None = None
     """Why the engines of a tier cannot be told apart yet: replicas that disagree, a version that changes."""
+    not_told: tuple[str, ...] = ()
+    """Facts that one side or both do not tell, and that were not compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
