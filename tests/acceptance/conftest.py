@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,18 +18,13 @@ import httpx
 import pytest
 import yaml
 
+from service.launch.ports import free_port
 from service.store.account import LedgerAccount
 from service.store.database import open_database
 from service.store.ledger import account
 
 BACKEND = Path(__file__).with_name("scripted_backend.py")
 MODEL = "acme/small"
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def until(what: str, true: Callable[[], Any], seconds: float = 60.0) -> Any:

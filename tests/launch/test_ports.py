@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from service.launch import PortUnusable, free_port
-from service.launch.ports import check_free, free_ports
+from service.launch.ports import check_free, free_ports, outgoing_from
 from service.settings.units import Listen
 
 
@@ -15,6 +15,13 @@ def check(host: str, port: int) -> None:
 
 def test_several_free_ports_are_different() -> None:
     assert len(set(free_ports(50))) == 50
+
+
+def test_a_free_port_is_none_that_an_outgoing_connection_may_be_given() -> None:
+    if outgoing_from() < 11_000:
+        assert free_port() > 0, "there is no room below"
+    else:
+        assert all(port < outgoing_from() for port in free_ports(50))
 
 
 def test_a_free_port_can_be_bound() -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.proxy.config import ProxyConfig
+from tests.patience import PATIENCE
 from tests.proxy.raw_client import RawClient, post
 from tests.proxy.standing import ladder
 
@@ -60,7 +61,7 @@ class Running:
 
     def _page(self, path: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(self.admin + path, timeout=5) as answer:
+            with urllib.request.urlopen(self.admin + path, timeout=PATIENCE) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -78,13 +79,15 @@ class Running:
         """A sample of the metrics page."""
         return (await self.metrics()).get((f"tiergate_proxy_{name}", frozenset(labels.items())))
 
-    async def until_counted(self, name: str, value: float, *, seconds: float = 20.0, **labels: str) -> None:
-        async with asyncio.timeout(seconds):
+    async def until_counted(
+        self, name: str, value: float, **labels: str
+    ) -> None:
+        async with asyncio.timeout(PATIENCE):
             while await self.counted(name, **labels) != value:  # noqa: ASYNC110 - of another process
                 await asyncio.sleep(0.05)
 
-    async def until(self, path: str, status: int, seconds: float = 15.0) -> str:
-        async with asyncio.timeout(seconds):
+    async def until(self, path: str, status: int) -> str:
+        async with asyncio.timeout(PATIENCE):
             while True:
                 got, text = await self.page(path)
                 if got == status:
@@ -98,7 +101,7 @@ class Running:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE)
 
 
 def start(config: ProxyConfig) -> Running:
@@ -109,7 +112,7 @@ def start(config: ProxyConfig) -> Running:
         pickle.dump(config, process.stdin)
     line = process.stderr.readline().decode()
     if "serving" not in line:
-        process.wait(10)
+        process.wait(PATIENCE)
         process.stderr.close()
         raise RuntimeError(line)
     words = line.replace(",", "").split()
@@ -126,6 +129,6 @@ def running(config: ProxyConfig, *urls: str) -> Iterator[Running]:
     finally:
         if proxy.process.poll() is None:
             proxy.process.kill()
-            proxy.process.wait(10)
+            proxy.process.wait(PATIENCE)
         assert proxy.process.stderr is not None
         proxy.process.stderr.close()

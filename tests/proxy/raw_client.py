@@ -8,6 +8,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tests.patience import PATIENCE
+
 
 @dataclass
 class Answered:
@@ -47,7 +49,7 @@ class RawClient:
         await self.send(request)
         return await self.answer(**how)
 
-    async def answer(self, *, to_head: bool = False, seconds: float = 10.0) -> Answered:
+    async def answer(self, *, to_head: bool = False, seconds: float = PATIENCE) -> Answered:
         """The next answer; `is_whole` is false when the connection ends before it does."""
         async with asyncio.timeout(seconds):
             interims = []
@@ -84,7 +86,7 @@ class RawClient:
         else:
             answered.body = await self.reader.read()
 
-    async def rest(self, seconds: float = 5.0) -> bytes:
+    async def rest(self, seconds: float = PATIENCE) -> bytes:
         """Everything until the proxy ends the connection; a reset shows as `b"<reset>"`."""
         async with asyncio.timeout(seconds):
             try:

@@ -11,6 +11,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 OK = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}"
 CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
@@ -61,7 +63,7 @@ class Peer:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
 
-    async def gone(self, seconds: float = 5.0) -> bool:
+    async def gone(self, seconds: float = PATIENCE) -> bool:
         """Whether the proxy ends the connection within the time."""
         try:
             async with asyncio.timeout(seconds):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from service.fleet import Backend, Ladder, Route, Tier
@@ -11,6 +10,7 @@ from service.proxy.traffic.plane import DataPlane
 from service.store.capture import Capture, Keyring, unseal
 from service.store.intake import Shipment
 from service.store.shipping import StoreDown
+from tests.patience import PATIENCE
 from tests.proxy.raw_client import Answered, RawClient
 from tests.proxy.scripted import ScriptedBackend
 
@@ -94,18 +94,17 @@ class Proxy:
         return self.store.captures
 
 
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-async def eventually(condition: Callable[[], bool], seconds: float = 5.0) -> None:
-    """Wait until it holds."""
+async def eventually(condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
+    """Wait until it holds; the bound is for what never will."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - conditions are of anything, not of events
             await asyncio.sleep(0.005)
+
+
+async def turns(count: int = 50) -> None:
+    """So many turns of the event loop: what has been written to sockets of this process is read by then."""
+    for _ in range(count):
+        await asyncio.sleep(0)
 
 
 StartProxy = Callable[..., Awaitable[Proxy]]

@@ -17,11 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from service.launch.ports import free_port
 from service.proxy.config import AccessLogPlan
 from service.proxy.gauges import access_log
 from service.proxy.gauges.access_log import MOST_LINES, ONE_WRITE, AccessLog, check_writable
 from tests.proxy.processes import Running
-from tests.proxy.standing import StartBackend, eventually, free_port
+from tests.proxy.standing import StartBackend, eventually
 
 
 def read(path: Path) -> list[dict[str, object]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from service.proxy.processes.adoption import adopt
 from service.proxy.processes.entrance import Entrance
 from service.proxy.traffic.health import Watches
 from service.proxy.traffic.telling import snapshot
+from tests.patience import PATIENCE
 from tests.proxy.raw_client import Answered, RawClient, get, post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, ladder
@@ -220,18 +222,22 @@ async def test_waiting_counts_towards_no_timeout_of_a_backend(
     till = Till()
     proxy = await start_proxy(
         limited(ladder((await start_backend(till)).url), 1),
-        timeouts=Timeouts(first_byte=0.4, idle=None, total=0.4),
+        timeouts=Timeouts(first_byte=2.0, idle=None, total=2.0),
     )
+    names = "abcdefghijklmnop"
+    turn = 0.0
     async with asyncio.TaskGroup() as group:
         clients = Clients(proxy, group)
-        await clients.ask("1", "2", "3", "4")
-        for name in "1234":  # the last waits for 0.6 s
+        await clients.ask(*names)
+        for name in names:  # the last waits for 2.2 s
             await till.until_there(name)
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.15)
+            last, turn = turn, time.monotonic()
             till.answer(name)
-    assert [await clients.status(name) for name in "1234"] == [200] * 4
-    captures = {json.loads(each.request_body)["user"]: each for each in await proxy.captures(4)}
-    assert (captures["4"].total_seconds or 9.0) < 0.5
+    whole = time.monotonic() - last
+    assert [await clients.status(name) for name in names] == [200] * len(names)
+    captures = {json.loads(each.request_body)["user"]: each for each in await proxy.captures(len(names))}
+    assert (captures[names[-1]].total_seconds or 9.0) <= whole, "from its turn on"
 
 
 async def test_a_client_that_leaves_the_queue_leaves_at_once_and_no_backend_hears_of_it(
@@ -525,7 +531,7 @@ async def test_the_access_log_says_how_long_a_request_waited(
 ) -> None:
     till = Till()
     proxy = await start_proxy(
-        limited(ladder((await start_backend(till)).url), 1, queue_seconds=0.2),
+        limited(ladder((await start_backend(till)).url), 1, queue_seconds=1.5),
         access_log=AccessLogPlan(to=f"{tmp_path}/access.log", sample=1.0),
     )
     async with asyncio.TaskGroup() as group:
@@ -543,9 +549,8 @@ async def test_the_access_log_says_how_long_a_request_waited(
         first, refused, second = (json.loads(line) for line in lines)
     assert first["queue_ms"] is None
     assert second["queue_ms"] >= 50
-    assert second["total_ms"] < 1000
     assert (refused["status"], refused["error"], refused["ending"]) == (429, "too_many_requests", None)
-    assert refused["queue_ms"] >= 200
+    assert refused["queue_ms"] >= 1500
     assert (refused["attempts"], refused["backend"]) == (0, None)
 
 
@@ -559,10 +564,14 @@ async def test_whatever_clients_do_the_limit_holds_and_everything_ends(
     """Some leave, some are turned away, backends hang up: all are accounted for and nobody is forgotten."""
     chance = random.Random(seed)
     seen: list[tuple[int, ...]] = []
+    as_many_as_may = asyncio.Event()
 
     async def script(received: Received, peer: Peer) -> None:
         # What left clients asked for may go on here for a moment: it is the proxy that counts.
         seen.append(tuple(server.outstanding for server in proxy.plane.servers))
+        if sum(seen[-1]) == 6:
+            as_many_as_may.set()
+        await as_many_as_may.wait()
         await asyncio.sleep(chance.uniform(0.0, 0.01))
         if chance.random() < 0.05:
             peer.close()
@@ -576,16 +585,23 @@ async def test_whatever_clients_do_the_limit_holds_and_everything_ends(
     proxy = await start_proxy(limited(model, 6, queue=20, queue_seconds=0.5))
     outcomes: list[int] = []
 
+    left = 0
+
     async def ask(number: int) -> None:
+        nonlocal left
         await asyncio.sleep(chance.uniform(0.0, 0.5))
         client: RawClient = await proxy.connect()
         leaves = chance.random() < 0.2
         try:
-            async with asyncio.timeout(chance.uniform(0.0, 0.05) if leaves else 10.0):
-                answered = await client.ask(request(str(number), key=chance.choice("abc")))
-                outcomes.append(answered.status)
+            async with asyncio.timeout(chance.uniform(0.0, 0.05) if leaves else PATIENCE):
+                asked = request(str(number), key="abc"[number % 3])
+                while (answered := await client.ask(asked)).status != 200:
+                    outcomes.append(answered.status)  # and comes again
+                    await asyncio.sleep(chance.uniform(0.0, 0.1))
+                outcomes.append(200)
         except TimeoutError:
             assert leaves
+            left += 1
         finally:
             client.abort()
 
@@ -595,7 +611,7 @@ async def test_whatever_clients_do_the_limit_holds_and_everything_ends(
     await eventually(lambda: not proxy.plane.relays)
     assert waiting(proxy) == 0
     assert set(outcomes) <= {200, 429, 502, 503}
-    assert outcomes.count(200) > 100
+    assert outcomes.count(200) >= 300 - left
     assert {counts[0] for counts in seen} <= {0, 1, 2}
     assert {counts[1] for counts in seen} <= {0, 1, 2, 3, 4, 5}
     assert max(map(sum, seen)) == 6

@@ -7,11 +7,12 @@ import asyncio
 import pytest
 
 from service.fleet import Backend
+from service.launch.ports import free_port
 from service.proxy.traffic.health import NoAnswer, Watches, probe, watch_forever
 from service.proxy.traffic.pool import FAILURES_TO_EJECT, Server
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import OK, Peer, Received
-from tests.proxy.standing import StartBackend, StartProxy, eventually, free_port, ladder
+from tests.proxy.standing import StartBackend, StartProxy, eventually, ladder, turns
 
 
 @pytest.mark.parametrize(
@@ -172,7 +173,7 @@ async def test_watches_follow_the_servers_of_the_moment(
     await eventually(lambda: len(kept.requests) > before + 2)
     assert len(gone.requests) <= asked + 1, "a question may have been under way"
     watches.adopt(None)
-    await asyncio.sleep(0.05)
+    await turns()
     before = len(kept.requests)
     await asyncio.sleep(0.1)
     assert len(kept.requests) == before

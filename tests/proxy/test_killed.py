@@ -24,13 +24,12 @@ from tests.proxy.processes import Running, running
 from tests.proxy.raw_client import post
 from tests.proxy.standing import StartBackend
 
-
 ENOUGH = 100
 """Answers that make a burst, however slow the machine is."""
 
 
 async def burst(proxy: Running, *, connections: int, seconds: float) -> tuple[int, float]:
-    """Ask on many connections at once; kill every process after so long, and not before `ENOUGH` are answered.
+    """Ask on many connections at once; kill every process after so long, but not before `ENOUGH` answers.
 
     Returns how many were answered, and in how many seconds.
     """

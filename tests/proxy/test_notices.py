@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from service.launch.ports import free_port
 from service.proxy.traffic.health import Watches
 from service.proxy.traffic.notices import QUIET_SECONDS, SAME_SECONDS, Notices, why_unreached
 from tests.authority import Authority
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import OK, Peer, Received
-from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, free_port, ladder
+from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, ladder
 from tests.proxy.test_meters import page_of, value
 
 LOG = "service.proxy.traffic.notices"

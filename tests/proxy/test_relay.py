@@ -9,11 +9,12 @@ import time
 import pytest
 
 from service.fleet import Route
+from service.launch.ports import free_port
 from service.proxy.config import Mirroring, Timeouts
 from service.store.capture import Ending
 from tests.proxy.raw_client import Answered, get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received, Script
-from tests.proxy.standing import StartBackend, StartProxy, eventually, free_port, ladder
+from tests.proxy.standing import StartBackend, StartProxy, eventually, ladder
 
 
 async def ask_of(
@@ -439,13 +440,13 @@ async def test_a_client_that_leaves_takes_the_backend_s_request_with_it(
     begun: bytes, how: str, start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
     """While waiting for the first token, in the middle of a stream, and of an answer with a length."""
-    ended: list[float] = []
+    ended = asyncio.Event()
 
     async def script(received: Received, peer: Peer) -> None:
         if begun:
             await peer.send(begun)
         assert await peer.gone()
-        ended.append(time.monotonic())
+        ended.set()
 
     backend = await start_backend(script)
     proxy = await start_proxy(ladder(backend.url))
@@ -454,13 +455,11 @@ async def test_a_client_that_leaves_takes_the_backend_s_request_with_it(
     await eventually(lambda: bool(backend.requests))
     if begun:
         await client.reader.readuntil(b"part")
-    left = time.monotonic()
     if how == "close":
         client.close()
     else:
         client.reset()
-    await eventually(lambda: bool(ended))
-    assert ended[0] - left < 0.5
+    await eventually(ended.is_set)
     [capture] = await proxy.captures(1)
     assert capture.ending is Ending.CENSORED
     assert capture.response_body == (b"part" if begun else b"")
@@ -584,6 +583,7 @@ async def test_a_capture_has_both_sides_and_no_credentials(
     backend = await start_backend(script)
     proxy = await start_proxy(ladder(backend.url))
     body = b'{"model":"m","stream":true,"tools":[],"messages":[{"role":"user","content":"q"}]}'
+    wall, began = time.time(), time.monotonic()
     answered = await proxy.ask(post(body, headers=[b"Authorization: Bearer sk-secret", b"X-Request-Id: r-1"]))
     [capture] = await proxy.captures(1)
     assert capture.id == "test-1-" + capture.id[-8:]
@@ -597,8 +597,8 @@ async def test_a_capture_has_both_sides_and_no_credentials(
     assert b"sk-secret" not in b"".join(each.blob for each in proxy.store.batches[0])
     assert capture.first_byte_seconds is not None
     assert capture.total_seconds is not None
-    assert 0 <= capture.first_byte_seconds <= capture.total_seconds < 5
-    assert abs(capture.started_at - time.time()) < 10
+    assert 0 <= capture.first_byte_seconds <= capture.total_seconds <= time.monotonic() - began
+    assert wall <= capture.started_at <= time.time()
     assert backend.last.header(b"x-request-id") == [b"r-1"]
     assert answered.header(b"x-request-id") == [b"r-1"]
 

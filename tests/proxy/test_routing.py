@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from service.fleet import Route
+from service.launch.ports import free_port
 from service.proxy.entry.admission import anchor_of, percent_of
 from service.proxy.traffic.routing import RouteBook, is_split, rungs_down, tier_at
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import CHUNKED, Peer, Received
-from tests.proxy.standing import StartBackend, StartProxy, free_port, ladder
+from tests.proxy.standing import StartBackend, StartProxy, ladder
 
 THREE = ladder("http://a", "http://b", "http://c")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from service.fleet import Route
+from service.launch.ports import free_port
 from service.proxy.config import ProxyConfig
 from service.proxy.processes.run import run
 from service.store.account import STALE_SECONDS
@@ -25,7 +26,7 @@ from tests.conftest import ValkeyServer
 from tests.proxy.processes import running
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
-from tests.proxy.standing import KEYRING, StartBackend, eventually, free_port, ladder
+from tests.proxy.standing import KEYRING, StartBackend, eventually, ladder
 
 
 @pytest.fixture

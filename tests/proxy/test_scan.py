@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from service.proxy.entry.scan import ModelName, Trouble, find_model, form_model, renamed
 from service.proxy.entry.surface import Surface
+from tests.patience import here
 
 FORM = b"multipart/form-data; boundary=b"
 
@@ -125,7 +126,8 @@ def test_a_hostile_body_is_looked_at_in_no_time(part: bytes) -> None:
     started = time.process_time()
     Surface(body)
     Surface(body[14:])
-    assert time.process_time() - started < 1.0
+    took = time.process_time() - started
+    assert took < here(0.5)
 
 
 def test_a_model_behind_megabytes_is_found() -> None:
@@ -185,7 +187,8 @@ def test_a_hostile_form_is_read_in_no_time(part: bytes) -> None:
     """It is read between two chunks of everybody's streams."""
     started = time.process_time()
     form_model(b"--b\r\n" + part * (4_000_000 // len(part)), FORM)
-    assert time.process_time() - started < 1.0
+    took = time.process_time() - started
+    assert took < here(0.5)
 
 
 def test_a_byte_order_mark_hides_no_model() -> None:

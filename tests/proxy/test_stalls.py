@@ -17,8 +17,9 @@ from service.proxy.config import Mirroring, ProxyConfig
 from service.proxy.entry.door import Admission, Door
 from service.proxy.gauges.meters import Ledger
 from service.proxy.http.requests import Inbound, RequestReader
+from tests.patience import here
 
-MOST_SECONDS = 0.5
+MOST_SECONDS = 0.2
 SIZE = 16_000_000
 
 GUARDED = b'{"model":"guarded","max_tokens":5,"messages":['
@@ -87,7 +88,8 @@ def test_no_body_holds_up_the_event_loop(name: str, door: Door) -> None:
     admitted = door.admit(inbound, split=lambda model: True)
     if isinstance(admitted, Admission):
         admitted.body_for(admitted.ladder.baseline)
-    assert time.process_time() - started < MOST_SECONDS
+    took = time.process_time() - started
+    assert took < here(MOST_SECONDS)
 
 
 @pytest.mark.parametrize("name", ["a long prompt", "a long prompt before its model", "gzip of another model"])

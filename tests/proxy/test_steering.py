@@ -16,13 +16,14 @@ from typing import Any
 
 import pytest
 
+from service.launch.ports import free_port
 from tests.authority import Authority
 from tests.conftest import ValkeyServer
 from tests.proxy.commanded import Commanded, commanded
 from tests.proxy.processes import Running
 from tests.proxy.raw_client import RawClient, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
-from tests.proxy.standing import StartBackend, eventually, free_port
+from tests.proxy.standing import StartBackend, eventually
 
 
 async def until_said(proxy: Commanded, text: str) -> None:

@@ -10,6 +10,7 @@ import pytest
 import zstandard
 
 from service.wire.content_encoding import Undecodable, decode
+from tests.patience import here
 
 TEXT = "你好 world ".encode() * 5000
 
@@ -92,7 +93,8 @@ def test_a_body_of_countless_empty_members_is_refused_in_no_time(coding: str) ->
     started = time.process_time()
     with pytest.raises(Undecodable, match="members"):
         decode(body, coding)
-    assert time.process_time() - started < 1.0
+    took = time.process_time() - started
+    assert took < here(0.5)
 
 
 @pytest.mark.parametrize("coding", ["gzip", "zstd"])
