@@ -225,6 +225,57 @@ approvals = Table(
     Column("document", Text, nullable=False),
 )
 
+holds = Table(
+    # Why a tier may not get (more) clients in an epoch: rolled_back, slo_lost, frozen.
+    "holds",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("tier", String, primary_key=True),
+    Column("epoch", String, primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("reason", Text, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("ended_at", Double),
+)
+
+measurements = Table(
+    # What load runs showed of the gates that pairs cannot tell.
+    "measurements",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("tier", String, primary_key=True),
+    Column("gate", String, primary_key=True),
+    Column("epoch", String, primary_key=True),
+    Column("at", Double, primary_key=True),
+    Column("shown", String, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("numbers", Text, nullable=False),  # canonical JSON
+)
+
+detectors = Table(
+    # The e-detector of each criterion of a tier that serves: `state` is its R by bet, in logarithms.
+    "detectors",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("tier", String, primary_key=True),
+    Column("epoch", String, primary_key=True),
+    Column("criterion", String, primary_key=True),
+    Column("state", Text, nullable=False),
+    Column("started_at", Double, nullable=False),
+    Column("stopped_at", Double),  # since when it serves nobody
+    Column("floor", Double, nullable=False),  # every unit taken up before is in the state
+)
+
+detector_units = Table(
+    # Units from the floor on that a detector has seen, so that late ones are told from these.
+    "detector_units",
+    metadata,
+    Column("unit_id", String, primary_key=True),
+    Column("detector", String, nullable=False),  # key_of model, tier, epoch, criterion
+    Column("taken_at", Double, nullable=False),
+    Index("detector_units_by_taking", "detector", "taken_at"),
+)
+
 routes = Table(
     "routes",
     metadata,

@@ -15,6 +15,7 @@ from redis import RedisError
 from service.decision.decide import decide
 from service.decision.evidence import Attribution, Evidence
 from service.decision.policy import Policy
+from service.decision.ramp import Promotion
 from service.decision.tally import Tally
 from service.decision.verdict import Decision, Verdict
 from service.fleet import Ladder, Route, Tier
@@ -23,7 +24,9 @@ from service.store.approvals import Approval, current_approval
 from service.store.captures import Captures
 from service.store.database import Database
 from service.store.evidence import epoch_attempt, read_coverage, read_tallies
+from service.store.holds import BARRING, FREEZING, Hold, read_holds
 from service.store.ledger import account
+from service.store.measurements import MEASURED, latest_measurement
 from service.store.routes import current_route
 from service.store.units import Arm
 
@@ -53,6 +56,8 @@ class Question:
     """Whether the control may run on backends that serve clients."""
     attribution_of: Callable[[str, str], Attribution | None] = lambda model, tier: None
     """What the engines of (model, tier) and its baseline say of themselves; None when nothing."""
+    measured_seconds: float = Promotion().measured_seconds
+    """Older measurements of load runs count as none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +76,29 @@ class Rung:
     """Decision on the rung below, None when that is the baseline."""
     approval: Approval | None
     expired: bool
+    holds: tuple[Hold, ...] = ()
+    """Those in force, and those that ended in this epoch."""
+
+    @property
+    def held(self) -> tuple[Hold, ...]:
+        """Holds in force, without those that an approval was given against."""
+        return tuple(
+            hold for hold in self.holds if hold.ended_at is None and not self._approved_against(hold)
+        )
+
+    @property
+    def barred(self) -> tuple[Hold, ...]:
+        """What a new approval would have to be given against."""
+        return tuple(hold for hold in self.held if hold.kind in BARRING)
+
+    @property
+    def frozen(self) -> tuple[Hold, ...]:
+        """What stops its ramp."""
+        return tuple(hold for hold in self.held if hold.kind in FREEZING)
+
+    def _approved_against(self, hold: Hold) -> bool:
+        approval = self.approval
+        return approval is not None and not self.expired and approval.override and approval.at >= hold.at
 
     @property
     def state(self) -> RungState:
@@ -89,6 +117,7 @@ class Rung:
             return "The baseline: every other tier is measured against it."
         reasons = "; ".join(self.verdict.reasons)
         told = f"{self.verdict.decision.value}: {reasons}" if reasons else self.verdict.decision.value
+        told = "; ".join((told, *(f"{hold.kind}: {hold.reason}" for hold in self.held)))
         return told if told.endswith(".") else f"{told}."
 
 
@@ -135,7 +164,7 @@ def read_standing(
                 )
             )
             continue
-        evidence = _evidence(db, ladder, tier, question, control)
+        evidence = _evidence(db, ladder, tier, question, control, now)
         verdict = decide(question.policy, evidence, rung_below=below)
         approval = current_approval(db, ladder.model, tier.name)
         rungs.append(
@@ -148,6 +177,7 @@ def read_standing(
                 below=below,
                 approval=approval,
                 expired=approval is not None and approval.expired(now),
+                holds=read_holds(db, ladder.model, tier.name, evidence.epoch),
             )
         )
         below = verdict.decision
@@ -179,11 +209,20 @@ def read_control(
 
 
 def _evidence(
-    db: Database, ladder: Ladder, tier: Tier, question: Question, control: Mapping[str, Tally] | None
+    db: Database,
+    ladder: Ladder,
+    tier: Tier,
+    question: Question,
+    control: Mapping[str, Tally] | None,
+    now: float,
 ) -> Evidence:
     """All that is known of a candidate in the epoch that counts now."""
     model, epoch = ladder.model, question.epoch_of(ladder.model, tier.name)
     least = min(criterion.min_pairs for criterion in question.policy.criteria)
+    slo, money = (
+        latest_measurement(db, model, tier.name, gate, epoch, since=now - question.measured_seconds)
+        for gate in MEASURED
+    )
     return Evidence(
         model=model,
         tier=tier.name,
@@ -194,4 +233,6 @@ def _evidence(
         control=control,
         coverage=read_coverage(db, model, tier.name, epoch),
         attribution=question.attribution_of(model, tier.name),
+        slo=None if slo is None else slo.measured,
+        money=None if money is None else money.measured,
     )

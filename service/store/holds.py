@@ -1,0 +1,168 @@
+"""Holds: why a tier may not get clients, or no more of them, in an epoch. Hysteresis is that they stay.
+
+`rolled_back`: the guard took it out of service for harm. Only an approval against that (`override`, by an
+admin) or another epoch puts the tier back.
+`slo_lost`: a measurement showed it; a later one that shows the contrary ends it.
+`frozen`: a warning stopped its ramp; the next approval ends it.
+Every beginning and end is a row of the decision log, in one transaction with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, select, update
+
+from service.fleet import Route
+from service.store.database import Database
+from service.store.decisions import append_within
+from service.store.routes import set_route_within
+from service.store.schema import approvals, holds
+
+
+class HoldKind(StrEnum):
+    ROLLED_BACK = "rolled_back"
+    SLO_LOST = "slo_lost"
+    FROZEN = "frozen"
+
+
+BARRING = frozenset({HoldKind.ROLLED_BACK, HoldKind.SLO_LOST})
+"""Kinds that only an override may be given against."""
+FREEZING = frozenset({HoldKind.FROZEN, HoldKind.SLO_LOST})
+"""Kinds that stop a ramp."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """One reason to stop."""
+
+    kind: HoldKind
+    reason: str
+    at: float
+    """Unix seconds."""
+    ended_at: float | None = None
+    """Unix seconds; None while it is in force."""
+
+
+def read_holds(db: Database, model: str, tier: str, epoch: str) -> tuple[Hold, ...]:
+    """Those of one tier in one epoch, ended ones as well, oldest first."""
+    with db.read() as connection:
+        rows = connection.execute(
+            select(holds).where(_of(model, tier, epoch)).order_by(holds.c.at, holds.c.kind)
+        )
+        return tuple(
+            Hold(kind=HoldKind(row.kind), reason=row.reason, at=row.at, ended_at=row.ended_at) for row in rows
+        )
+
+
+def begin_hold(
+    db: Database, *, model: str, tier: str, epoch: str, kind: HoldKind, reason: str, at: float, actor: str
+) -> bool:
+    """Hold the tier and log it; False, and nothing changes, while such a hold is in force."""
+    with db.write() as connection:
+        db.lock(connection, "decisions")
+        insert = db.insert(holds).values(
+            model=model, tier=tier, epoch=epoch, kind=kind, reason=reason, at=at, ended_at=None
+        )
+        begun = connection.execute(
+            insert.on_conflict_do_update(
+                index_elements=list(holds.primary_key.columns),
+                set_={"reason": reason, "at": at, "ended_at": None},
+                where=holds.c.ended_at.is_not(None),
+            ).returning(holds.c.kind)
+        ).fetchall()
+        if begun:
+            append_within(
+                db,
+                connection,
+                at=at,
+                actor=actor,
+                action=kind.value,
+                model=model,
+                tier=tier,
+                detail={"epoch": epoch, "reasons": [reason]},
+            )
+    return bool(begun)
+
+
+def end_hold(
+    db: Database, *, model: str, tier: str, epoch: str, kind: HoldKind, reason: str, at: float, actor: str
+) -> bool:
+    """End a hold and log it; False, and nothing changes, when none is in force."""
+    with db.write() as connection:
+        db.lock(connection, "decisions")
+        ended = end_holds_within(connection, model=model, tier=tier, epoch=epoch, kinds=(kind,), at=at)
+        if ended:
+            append_within(
+                db,
+                connection,
+                at=at,
+                actor=actor,
+                action=f"{kind.value}_ended",
+                model=model,
+                tier=tier,
+                detail={"epoch": epoch, "reasons": [reason]},
+            )
+    return ended
+
+
+def end_holds_within(
+    connection: Connection, *, model: str, tier: str, epoch: str, kinds: tuple[HoldKind, ...], at: float
+) -> bool:
+    """End holds as part of a transaction that logs why; whether any was in force."""
+    mine = _of(model, tier, epoch) & holds.c.kind.in_(kinds) & holds.c.ended_at.is_(None)
+    return bool(connection.execute(update(holds).where(mine).values(ended_at=at)).rowcount)
+
+
+def roll_back(
+    db: Database,
+    route: Route,
+    *,
+    tier: str,
+    target: str,
+    epoch: str,
+    kind: HoldKind | None,
+    reason: str,
+    at: float,
+    actor: str,
+    detail: Mapping[str, Any],
+    expect: int,
+) -> Route:
+    """Take a tier out of service, withdraw its approval and hold it, in one transaction; the route as placed.
+
+    `kind` None: it is held already. RouteMoved when the route has another version than `expect`, so that of
+    two who decide on the same route one acts.
+    """
+    with db.write() as connection:
+        placed = set_route_within(
+            db,
+            connection,
+            route,
+            at=at,
+            actor=actor,
+            action="roll_back",
+            tier=target,
+            detail={**detail, "from": tier, "epoch": epoch, "approval": "withdrawn"},
+            expect=expect,
+        )
+        if kind is not None:
+            insert = db.insert(holds).values(
+                model=route.model, tier=tier, epoch=epoch, kind=kind, reason=reason, at=at, ended_at=None
+            )
+            connection.execute(
+                insert.on_conflict_do_update(
+                    index_elements=list(holds.primary_key.columns),
+                    set_={"reason": reason, "at": at, "ended_at": None},
+                )
+            )
+        connection.execute(
+            delete(approvals).where(approvals.c.model == route.model, approvals.c.tier == tier)
+        )
+    return placed
+
+
+def _of(model: str, tier: str, epoch: str) -> ColumnElement[bool]:
+    return (holds.c.model == model) & (holds.c.tier == tier) & (holds.c.epoch == epoch)
