@@ -1,18 +1,21 @@
 """From a policy and the evidence on one tier to a verdict (statistics A3, A4). Total and pure.
 
-`accept` iff every criterion passes, every gate asked for passes, and the rung below is accepted; `reject` iff
-harm is shown on a criterion or a gate asked for is shown to fail; `undecided` otherwise, with everything in
-the way. A control alarm withholds both: an instrument that sees a difference where there is none proves
+`accept` iff every decisive criterion passes, every gate asked for passes, and the rung below is accepted;
+`reject` iff harm is shown on a decisive criterion or a gate asked for is shown to fail; `undecided`
+otherwise, with everything in the way. Criteria that are only shown are found like the others and weigh
+nothing. A control alarm withholds both: an instrument that sees a difference where there is none proves
 nothing. So does a stack that differs in more than the precision.
 """
 
 from __future__ import annotations
 
+from service.decision.ending import out_of_time
 from service.decision.evidence import Evidence
-from service.decision.finding import find, thresholds
+from service.decision.finding import NO_TALLIES, find
 from service.decision.gates import Gated, attribution_gate, control_gate, coverage_gate, measured_gate
-from service.decision.policy import Gate, LadderRule, Policy
+from service.decision.policy import Gate, LadderRule, Policy, Role
 from service.decision.tally import Tally
+from service.decision.thresholds import Thresholds, thresholds
 from service.decision.verdict import Decision, Finding, GateState, Verdict
 
 _WORST_FIRST = {
@@ -26,10 +29,21 @@ _OPEN = frozenset({GateState.FAILED, GateState.UNDECIDED, GateState.MISSING})
 """States of a gate that stand in the way of acceptance."""
 
 
+def limits_of(policy: Policy, evidence: Evidence) -> Thresholds:
+    """What the e-values of this evidence are compared with."""
+    return thresholds(
+        policy,
+        tiers=evidence.tiers_under_test,
+        attempt=evidence.attempt,
+        strata=evidence.strata_under_test,
+    )
+
+
 def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -> Verdict:
     """The verdict on one tier. `rung_below`: the decision on the tier below, None for the baseline."""
-    limits = thresholds(policy, tiers=evidence.tiers_under_test, attempt=evidence.attempt)
+    limits = limits_of(policy, evidence)
     control = evidence.control or {}
+    any_met = any(tally.due for tally in evidence.tallies.values())
     findings = tuple(
         find(
             policy,
@@ -37,12 +51,17 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
             evidence.tallies.get(criterion.evaluator, Tally()),
             limits,
             control=control.get(criterion.evaluator),
+            strata=evidence.strata.get(criterion.evaluator, NO_TALLIES),
+            tenants=evidence.tenants.get(criterion.evaluator, NO_TALLIES),
             max_pairs=evidence.max_pairs.get(criterion.evaluator),
+            age_seconds=evidence.age_seconds,
+            others_met=any_met,
         )
-        for criterion in policy.criteria
+        for criterion in policy.visible
     )
+    decisive = tuple(finding for finding in findings if finding.role is Role.DECISIVE)
     gates = {
-        Gate.QUALITY: _quality(findings),
+        Gate.QUALITY: _quality(decisive),
         Gate.CONTROL: control_gate(policy, evidence, limits),
         Gate.COVERAGE: coverage_gate(policy, evidence.coverage),
         Gate.ATTRIBUTION: attribution_gate(policy, evidence.attribution),
@@ -53,27 +72,34 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
     if policy.ladder_rule is LadderRule.FIXED_SEQUENCE and rung_below not in (None, Decision.ACCEPT):
         below = ("rung_below_not_accepted",)
     decision, reasons = _weigh(gates, below)
+    not_shown, late = False, None
+    if decision is Decision.UNDECIDED and not _withholding(gates):
+        not_shown = any(finding.not_shown for finding in decisive)
+        if not not_shown and any(gated.state in _OPEN for gated in gates.values()):
+            # Quality is shown, and what a gate asks for has not come in all that time.
+            late = out_of_time(policy, evidence.age_seconds)
     return Verdict(
         model=evidence.model,
         tier=evidence.tier,
         decision=decision,
-        reasons=reasons,
+        reasons=(f"not_shown: {late}", *reasons) if late is not None else reasons,
         findings=findings,
         gates={gate: gated.state for gate, gated in gates.items()},
         epoch=evidence.epoch,
         attempt=evidence.attempt,
         alpha_accept=limits.alpha_accept,
-        not_shown=decision is Decision.UNDECIDED
-        and any(
-            finding.decision is Decision.UNDECIDED and finding.n >= evidence.max_pairs[finding.criterion]
-            for finding in findings
-            if finding.criterion in evidence.max_pairs
-        ),
+        not_shown=not_shown or late is not None,
+        baseline_after_approval=policy.baseline_after_approval,
     )
 
 
+def _withholding(gates: dict[Gate, Gated]) -> list[Gate]:
+    """The gates that withhold acceptance and rejection now."""
+    return [gate for gate in WITHHOLDING if gates[gate].state is GateState.UNDECIDED]
+
+
 def _quality(findings: tuple[Finding, ...]) -> Gated:
-    """The worst finding wins, and speaks together with those as bad."""
+    """The worst decisive finding wins, and speaks together with those as bad."""
     worst = next(decision for decision in _WORST_FIRST if any(each.decision is decision for each in findings))
     return Gated(
         state=_WORST_FIRST[worst],
@@ -83,7 +109,7 @@ def _quality(findings: tuple[Finding, ...]) -> Gated:
 
 def _weigh(gates: dict[Gate, Gated], below: tuple[str, ...]) -> tuple[Decision, tuple[str, ...]]:
     """The decision and its reasons: what withholds both ways, or rejects, or is in the way, or was shown."""
-    if withholding := [gate for gate in WITHHOLDING if gates[gate].state is GateState.UNDECIDED]:
+    if withholding := _withholding(gates):
         blocked = (*withholding, *(gate for gate in gates if gate not in withholding))
         return Decision.UNDECIDED, tuple(
             reason for gate in blocked if gates[gate].state in _OPEN for reason in gates[gate].reasons

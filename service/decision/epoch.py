@@ -28,16 +28,24 @@ def epoch_id(facts: Mapping[str, object]) -> str:
 
 
 def policy_facts(policy: Policy) -> dict[str, object]:
-    """What of a policy belongs to an epoch: hypotheses, margins, error rates, grids.
+    """What of a policy belongs to an epoch: what decides, margins, error rates, the unit, grids.
 
-    Minimum pairs, caps and gates do not: the e-values stay valid whatever these are.
+    Minimum pairs, caps and gates do not: the e-values stay valid whatever these are. Nor do criteria that do
+    not decide: one may be added to look at. But a criterion that decided cannot be let go with its evidence
+    kept, or a tier that fails one would pass by dropping it.
     """
     return {
         "criteria": {
             criterion.evaluator: {"hypothesis": criterion.hypothesis, "margin": criterion.margin}
-            for criterion in policy.criteria
+            for criterion in policy.decisive
         },
-        "alpha": {"accept": policy.alpha_accept, "harm": policy.alpha_harm, "warn": policy.alpha_warn},
+        "alpha": {
+            "accept": policy.alpha_approval,
+            "harm": policy.alpha_harm,
+            "strata": policy.alpha_strata,
+            "warn": policy.alpha_warn,
+        },
+        "units": policy.units,
         "alpha_spending": policy.alpha_spending,
         "ladder_rule": policy.ladder_rule,
         "grids": {

@@ -103,8 +103,13 @@ def log_factors(values: NDArray[np.float64], m: float, grid: Grid) -> NDArray[np
 
 def log_mixture(log_capitals: NDArray[np.float64], grid: Grid) -> float:
     """Log of the weighted mean of capitals, without leaving log space."""
+    return float(log_mixtures(log_capitals, grid))
+
+
+def log_mixtures(log_capitals: NDArray[np.float64], grid: Grid) -> NDArray[np.float64]:
+    """`log_mixture` of many at once: the bets are the last axis."""
     _, log_weights = _arrays(grid)
-    return float(np.logaddexp.reduce(log_weights + log_capitals))
+    return np.asarray(np.logaddexp.reduce(log_weights + log_capitals, axis=-1))
 
 
 @cache

@@ -67,9 +67,12 @@ class Evidence:
     attribution: Attribution | None = None
     """None when the engines tell nothing about themselves."""
     strata: Mapping[str, Mapping[str, Tally]] = field(default_factory=dict)
-    """By evaluator and stratum, those with a mean difference above the margin; E_HARM of others is <= 1."""
+    """By evaluator and stratum, unscored pairs included. Strata whose units' mean difference is within the
+    margin, in either direction, may be left out: their E_HARM is at most 1 (`strata`)."""
     strata_under_test: int = 1
     """How many strata there can be: fixed before any evidence, for the correction of the worst of them."""
+    tenants: Mapping[str, Mapping[str, Tally]] = field(default_factory=dict)
+    """By evaluator and tenant; needed only under a `tenant_share_cap`."""
     age_seconds: float | None = None
     """Since the first counted pair of the epoch."""
     slo: Measured | None = None
@@ -82,3 +85,11 @@ class Evidence:
             raise ValueError(
                 f"attempt and tiers_under_test count from 1, got {self.attempt} and {self.tiers_under_test}"
             )
+        if self.strata_under_test < 1:
+            raise ValueError(f"strata_under_test counts from 1, got {self.strata_under_test}")
+        for evaluator, strata in self.strata.items():
+            if len(strata) > self.strata_under_test:
+                raise ValueError(
+                    f"{evaluator} has evidence in {len(strata)} strata, more than the "
+                    f"{self.strata_under_test} under test: the harm of the worst would be shown too easily"
+                )

@@ -1,76 +1,29 @@
 """One criterion: from its tally to `accept`, `undecided` or `reject`, with the numbers and the reason.
 
-Harm needs no minimum of pairs, since the e-value is valid at any number of them; acceptance does. In an
-equivalence test both directions must pass, and their harms share one e-value, the mean of the two: so a
-criterion counts once among the M of the harm threshold whatever its hypothesis.
+Harm needs no minimum of pairs, since the e-value is valid at any number of them; acceptance does. Harm in one
+stratum alone is harm as well, at an error rate of its own (`strata`). Every reason is one sentence with both
+numbers: what was found and what it was held to.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from service.decision.eprocess import (
-    G10,
-    H5,
-    Differences,
-    confidence_sequence,
-    log_e_harm,
-    log_e_noninferiority,
-    log_mean,
-)
-from service.decision.multiplicity import attempt_alpha, log_harm_threshold
+from service.decision.directions import log_e_least_harm, log_e_values
+from service.decision.ending import out_of_pairs, out_of_time
+from service.decision.eprocess import G10, H5, Differences, confidence_sequence
 from service.decision.planning import pairs_to_pass
-from service.decision.policy import AlphaSpending, Criterion, Hypothesis, LadderRule, Policy
-from service.decision.tally import Tally, Triple
-from service.decision.unscored import had_they_been, withheld_reason
-from service.decision.verdict import Decision, Finding, Interval, LogE
+from service.decision.policy import Criterion, Hypothesis, Policy
+from service.decision.strata import worst_strata
+from service.decision.tally import Tally
+from service.decision.tenants import share_withheld
+from service.decision.thresholds import Thresholds
+from service.decision.unscored import withheld_reason
+from service.decision.verdict import Decision, Finding, Interval, LogE, StratumHarm
 from service.decision.wording import compared_e_values, compared_shares
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
-    """What the e-values of one epoch are compared with (logarithms), and the error rate behind it."""
-
-    accept: float
-    harm: float
-    warn: float
-    alpha_accept: float
-    """0 when no error rate is left for this attempt; `accept` is then infinite."""
-    attempt: int
-
-
-def thresholds(policy: Policy, *, tiers: int, attempt: int) -> Thresholds:
-    """The policy's error rates, shared over tiers and attempts (statistics A3 to A5)."""
-    alpha = policy.alpha_accept
-    if policy.ladder_rule is LadderRule.INDEPENDENT:
-        alpha /= tiers
-    if policy.alpha_spending is AlphaSpending.OVER_ATTEMPTS:
-        alpha = attempt_alpha(alpha, attempt)
-    elif attempt > 1:
-        alpha = 0.0
-    return Thresholds(
-        accept=-math.log(alpha) if alpha else math.inf,
-        harm=log_harm_threshold(criteria=len(policy.criteria), tiers=tiers, alpha=policy.alpha_harm),
-        warn=-math.log(policy.alpha_warn),
-        alpha_accept=alpha,
-        attempt=attempt,
-    )
-
-
-def log_e_values(criterion: Criterion, tally: Tally) -> LogE:
-    """The three e-values; for equivalence the lesser pass and the mean harm of both directions."""
-    upward = Differences.of_tally(tally)
-    noninferiority = log_e_noninferiority(upward, criterion.margin)
-    harm, warn = log_e_harm(upward, criterion.margin), log_e_harm(upward, 0.0)
-    if criterion.hypothesis is Hypothesis.NON_INFERIOR:
-        return LogE(noninferiority=noninferiority, harm=harm, warn=warn)
-    downward = upward.mirrored()
-    return LogE(
-        noninferiority=min(noninferiority, log_e_noninferiority(downward, criterion.margin)),
-        harm=log_mean(harm, log_e_harm(downward, criterion.margin)),
-        warn=log_mean(warn, log_e_harm(downward, 0.0)),
-    )
+NO_TALLIES: Mapping[str, Tally] = {}
 
 
 def find(
@@ -80,18 +33,40 @@ def find(
     limits: Thresholds,
     *,
     control: Tally | None = None,
+    strata: Mapping[str, Tally] = NO_TALLIES,
+    tenants: Mapping[str, Tally] = NO_TALLIES,
     max_pairs: int | None = None,
+    age_seconds: float | None = None,
+    others_met: bool = False,
 ) -> Finding:
-    """The finding of one criterion of the policy; total on every valid tally."""
+    """The finding of one criterion of the policy; total on every valid tally.
+
+    `max_pairs`: N_max as fixed for the epoch. `others_met`: some request was of another criterion's kind.
+    """
     log_e = log_e_values(criterion, tally)
     withheld = withheld_reason(policy, tally, control)
-    decision, why = _decide(criterion, tally, limits, log_e, withheld)
+    worst = worst_strata(policy, criterion, strata, withheld=withheld is not None)
+    harmed = _harm(criterion, tally, limits, log_e, worst, believed=withheld is None)
     warn = log_e.warn >= limits.warn
-    more = None
+    more, ended = None, None
+    if harmed is not None:
+        decision, why = Decision.REJECT, harmed
+    else:
+        in_the_way = (
+            _too_few(criterion, tally, others_met=others_met)
+            or withheld
+            or _uninformative(criterion, tally)
+            or share_withheld(policy, tally, tenants)
+        )
+        decision, why = (
+            (Decision.UNDECIDED, in_the_way) if in_the_way is not None else _weigh(criterion, limits, log_e)
+        )
     if decision is Decision.UNDECIDED:
-        more = _more_pairs(criterion, tally, limits, warn=warn)
-        if max_pairs is not None and tally.n >= max_pairs:
-            why, more = f"not_shown: counted pairs ({tally.n}) >= max_pairs ({max_pairs}): {why}", None
+        ended = out_of_pairs(criterion, tally, max_pairs) or out_of_time(policy, age_seconds)
+        if ended is None:
+            more = _more_pairs(criterion, tally, limits, warn=warn)
+        else:
+            why = f"not_shown: {ended}: {why}"
     return Finding(
         criterion=criterion.evaluator,
         decision=decision,
@@ -106,49 +81,69 @@ def find(
         log_e=log_e,
         warn=warn,
         more_pairs=more,
+        role=criterion.role,
+        not_shown=ended is not None,
+        worst_strata=worst,
     )
 
 
-def _decide(
-    criterion: Criterion, tally: Tally, limits: Thresholds, log_e: LogE, withheld: str | None
-) -> tuple[Decision, str]:
-    """Harm first; then what stands in the way of acceptance, the most fundamental obstacle first."""
-    harm = log_e.harm if withheld is None else _least_harm(criterion, tally)
-    margin = f"{criterion.margin:g}"
+def _harm(
+    criterion: Criterion,
+    tally: Tally,
+    limits: Thresholds,
+    log_e: LogE,
+    worst: tuple[StratumHarm, ...],
+    *,
+    believed: bool,
+) -> str | None:
+    """How harm is shown: over all traffic, or in the worst stratum alone."""
+    harm = log_e.harm if believed else log_e_least_harm(criterion, tally)
     if harm >= limits.harm:
         found, needed = compared_e_values(harm, limits.harm)
-        return Decision.REJECT, f"harm beyond the margin of {margin} shown: e-value {found} >= {needed}"
-    if tally.n < criterion.min_pairs:
-        return Decision.UNDECIDED, f"counted pairs ({tally.n}) < min_pairs ({criterion.min_pairs})"
-    if withheld is not None:
-        return Decision.UNDECIDED, withheld
-    failing = tally.baseline_failures / tally.n
-    if failing > criterion.baseline_failure_cap:
-        found, allowed = compared_shares(failing, criterion.baseline_failure_cap)
+        return f"harm beyond the margin of {criterion.margin:g} shown: e-value {found} >= {needed}"
+    if worst and worst[0].log_e_harm >= limits.strata:
+        found, needed = compared_e_values(worst[0].log_e_harm, limits.strata)
         return (
-            Decision.UNDECIDED,
-            f"uninformative: baseline failure share {found} > baseline_failure_cap {allowed}",
+            f"harm beyond the margin of {criterion.margin:g} shown in stratum {worst[0].stratum}: "
+            f"e-value {found} >= {needed}"
         )
+    return None
+
+
+def _too_few(criterion: Criterion, tally: Tally, *, others_met: bool) -> str | None:
+    if tally.n >= criterion.min_pairs:
+        return None
+    short = f"counted pairs ({tally.n}) < min_pairs ({criterion.min_pairs})"
+    if others_met and not tally.due:
+        return (
+            f"{short}: no request so far is of this kind; if none will be, "
+            "name the criteria that apply in policy.criteria"
+        )
+    return short
+
+
+def _uninformative(criterion: Criterion, tally: Tally) -> str | None:
+    failing = tally.baseline_failures / tally.n
+    if failing <= criterion.baseline_failure_cap:
+        return None
+    found, allowed = compared_shares(failing, criterion.baseline_failure_cap)
+    return f"uninformative: baseline failure share {found} > baseline_failure_cap {allowed}"
+
+
+def _weigh(criterion: Criterion, limits: Thresholds, log_e: LogE) -> tuple[Decision, str]:
+    """With nothing else in the way, the e-value decides."""
     if limits.accept == math.inf:
         return Decision.UNDECIDED, f"no error rate is left for attempt {limits.attempt} > 1"
     found, needed = compared_e_values(log_e.noninferiority, limits.accept)
+    margin = f"{criterion.margin:g}"
     if log_e.noninferiority >= limits.accept:
         return Decision.ACCEPT, f"shown within the margin of {margin}: e-value {found} >= {needed}"
     return Decision.UNDECIDED, f"not yet shown within the margin of {margin}: e-value {found} < {needed}"
 
 
-def _least_harm(criterion: Criterion, tally: Tally) -> float:
-    """The harm e-value had every missing score spoken against it: in each direction, the other way round."""
-    benefits, harms = had_they_been(tally, Triple(1, 0, 1)), had_they_been(tally, Triple(1, 1, 0))
-    upward = log_e_harm(Differences.of_tally(benefits), criterion.margin)
-    if criterion.hypothesis is Hypothesis.NON_INFERIOR:
-        return upward
-    return log_mean(upward, log_e_harm(Differences.of_tally(harms).mirrored(), criterion.margin))
-
-
 def _interval(policy: Policy, criterion: Criterion, tally: Tally, limits: Thresholds) -> Interval:
     """Limits that agree with the e-values: the upper is at most the margin exactly when that passes."""
-    alpha = limits.alpha_accept or policy.alpha_accept
+    alpha = limits.alpha_accept or policy.alpha_approval
     both_ways = criterion.hypothesis is Hypothesis.EQUIVALENT
     lower, upper = confidence_sequence(
         Differences.of_tally(tally), alpha, lower_grid=G10 if both_ways else H5

@@ -6,13 +6,15 @@ nothing. Absence of evidence is `missing`, never `passed`.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.decision.eprocess import Differences, log_e_harm
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
-from service.decision.finding import Thresholds
 from service.decision.policy import Asked, Gate, Policy
 from service.decision.tally import Tally
+from service.decision.thresholds import Thresholds
 from service.decision.verdict import GateState
 from service.decision.wording import compared_e_values, compared_shares
 
@@ -34,6 +36,7 @@ def control_gate(policy: Policy, evidence: Evidence, limits: Thresholds) -> Gate
     """The baseline against itself must be quiet both ways (A11), on as many pairs as a criterion needs.
 
     `undecided` means an alarm: order, cache or arm bias, so that neither accept nor reject can be believed.
+    Only criteria that decide are asked.
     """
     if policy.gates[Gate.CONTROL] is Asked.OFF:
         return Gated(state=GateState.NOT_ASKED)
@@ -41,7 +44,7 @@ def control_gate(policy: Policy, evidence: Evidence, limits: Thresholds) -> Gate
         return Gated(state=GateState.MISSING, reasons=("no_control_capacity",))
     tallies = {
         criterion.evaluator: evidence.control.get(criterion.evaluator, Tally())
-        for criterion in policy.criteria
+        for criterion in policy.decisive
     }
     if alarms := tuple(
         alarm
@@ -54,7 +57,7 @@ def control_gate(policy: Policy, evidence: Evidence, limits: Thresholds) -> Gate
     if short := tuple(
         f"missing_control: {criterion.evaluator}: control pairs ({tallies[criterion.evaluator].n}) "
         f"< min_pairs ({criterion.min_pairs})"
-        for criterion in policy.criteria
+        for criterion in policy.decisive
         if tallies[criterion.evaluator].n < criterion.min_pairs
     ):
         return Gated(state=GateState.MISSING, reasons=short)
@@ -74,14 +77,14 @@ def coverage_gate(policy: Policy, coverage: Coverage | None) -> Gated:
     """Every stratum worth covering holds half its share of the evidence; names those that do not."""
     if policy.gates[Gate.COVERAGE] is Asked.OFF:
         return Gated(state=GateState.NOT_ASKED)
-    seen = sum(coverage.traffic.values()) if coverage else 0
-    if coverage is None or not seen:
+    if coverage is None or not sum(coverage.traffic.values()):
         return Gated(state=GateState.MISSING, reasons=("missing_coverage",))
-    counted = sum(coverage.evidence.values())
+    seen, counted = _by_dimension(coverage.traffic), _by_dimension(coverage.evidence)
     reasons = []
     for stratum, requests in sorted(coverage.traffic.items()):
-        due = requests / seen
-        share = coverage.evidence.get(stratum, 0) / counted if counted else 0.0
+        dimension = _dimension(stratum)
+        due = requests / seen[dimension] if requests else 0.0
+        share = coverage.evidence.get(stratum, 0) / counted[dimension] if counted[dimension] else 0.0
         if due >= WORTH_COVERING and share < LEAST_COVERAGE * due:
             found, wanted = compared_shares(share, LEAST_COVERAGE * due)
             reasons.append(
@@ -90,6 +93,19 @@ def coverage_gate(policy: Policy, coverage: Coverage | None) -> Gated:
     if reasons:
         return Gated(state=GateState.UNDECIDED, reasons=tuple(reasons))
     return Gated(state=GateState.PASSED)
+
+
+def _by_dimension(counts: Mapping[str, int]) -> Counter[str]:
+    """Requests of each dimension: every request has one stratum in each, so shares are of these sums."""
+    sums: Counter[str] = Counter()
+    for stratum, requests in counts.items():
+        sums[_dimension(stratum)] += requests
+    return sums
+
+
+def _dimension(stratum: str) -> str:
+    """What a stratum divides the traffic by: `language` of `language=zh`; empty for the crossed ones."""
+    return stratum.rpartition("=")[0]
 
 
 def attribution_gate(policy: Policy, attribution: Attribution | None) -> Gated:

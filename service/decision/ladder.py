@@ -6,12 +6,15 @@ sequence: Maurer, Hothorn & Lehmacher 1995; Westfall & Krishen 2001), so the who
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 from service.decision.decide import decide
 from service.decision.evidence import Evidence
-from service.decision.policy import Policy
-from service.decision.verdict import Decision, Verdict
+from service.decision.multiplicity import log_e_holm
+from service.decision.policy import Policy, Role
+from service.decision.verdict import Decision, Finding, Verdict
 
 
 def decide_ladder(policy: Policy, candidates: Sequence[Evidence]) -> tuple[Verdict, ...]:
@@ -20,11 +23,35 @@ def decide_ladder(policy: Policy, candidates: Sequence[Evidence]) -> tuple[Verdi
     for evidence in candidates:
         below = verdicts[-1].decision if verdicts else None
         verdicts.append(decide(policy, evidence, rung_below=below))
-    return tuple(verdicts)
+    tiers = max((evidence.tiers_under_test for evidence in candidates), default=1)
+    return with_holm(verdicts, tiers_under_test=tiers)
+
+
+def with_holm(verdicts: Sequence[Verdict], *, tiers_under_test: int) -> tuple[Verdict, ...]:
+    """The verdicts of one ladder, with every decisive harm e-value adjusted by e-Holm (B3).
+
+    At least e / M, the Bonferroni value that decides: what that rejects this rejects as well, and sometimes
+    more, by averaging over the tiers that are harmed too. Shown beside it. Tiers under test of which no
+    verdict is given count as if all evidence spoke for them, which can only lower the others.
+    """
+    of_tier = len(verdicts[0].decisive) if verdicts else 0
+    absent = [-math.inf] * (of_tier * max(0, tiers_under_test - len(verdicts)))
+    given = [finding.log_e.harm for verdict in verdicts for finding in verdict.decisive]
+    adjusted = iter(log_e_holm([*given, *absent]))
+
+    def sharpened(finding: Finding) -> Finding:
+        if finding.role is not Role.DECISIVE:
+            return finding
+        return replace(finding, log_e_holm=next(adjusted))
+
+    return tuple(
+        replace(verdict, findings=tuple(sharpened(finding) for finding in verdict.findings))
+        for verdict in verdicts
+    )
 
 
 def counts_as_reject(verdict: Verdict) -> bool:
-    """Whether the ladder gives the tier up: rejected, or not shown by its N_max (fail closed, A4)."""
+    """Whether the ladder gives the tier up: rejected, or not shown in time (fail closed, A4)."""
     return verdict.decision is Decision.REJECT or verdict.not_shown
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from service.decision import exact, mcnemar, tango
-from service.decision.finding import Thresholds, find, thresholds
+from service.decision.finding import find
 from service.decision.policy import AlphaSpending, Criterion, Policy
 from service.decision.tally import Tally
+from service.decision.thresholds import Thresholds, thresholds
 from service.decision.verdict import Finding, Interval
 
 MOST_PAIRS = 10**9

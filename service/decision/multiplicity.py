@@ -11,11 +11,16 @@ import math
 from collections.abc import Sequence
 
 
-def log_harm_threshold(*, criteria: int, tiers: int, alpha: float) -> float:
-    """log(M / alpha), M = criteria x tiers under test: e-Bonferroni, valid under any dependence (A3)."""
-    if criteria < 1 or tiers < 1:
-        raise ValueError(f"criteria and tiers must be at least 1, got {criteria} and {tiers}")
-    return math.log(criteria * tiers) - math.log(alpha)
+def log_harm_threshold(*, criteria: int, tiers: int, alpha: float, strata: int = 1) -> float:
+    """log(M S / alpha), M = criteria x tiers under test: e-Bonferroni, valid under any dependence (A3).
+
+    S is 1 for the traffic as a whole, the number of strata there can be for the worst of them.
+    """
+    if min(criteria, tiers, strata) < 1:
+        raise ValueError(
+            f"criteria, tiers and strata must be at least 1, got {criteria}, {tiers} and {strata}"
+        )
+    return math.log(criteria * tiers * strata) - math.log(alpha)
 
 
 def attempt_alpha(alpha: float, attempt: int) -> float:

@@ -131,7 +131,13 @@ def discordance_limit(discordant: int, pairs: int, level: float = 0.95) -> float
 
 
 def max_pairs(
-    *, margin: float, alpha: float, discordant: int, pairs: int, control_discordance: float = 0.0
+    *,
+    margin: float,
+    alpha: float,
+    discordant: int,
+    pairs: int,
+    control_discordance: float = 0.0,
+    design_effect: float = 1.0,
 ) -> int:
     """N_max = 6 n90(psi_plan): where an epoch stops looking (A13). Fix it once, at the minimum of pairs.
 
@@ -139,4 +145,7 @@ def max_pairs(
     does not tell harm from benefit, so looking at it spends nothing.
     """
     planned = max(LEAST_DISCORDANCE, control_discordance, discordance_limit(discordant, pairs))
-    return math.ceil(STOP_FACTOR * fixed_pairs(margin=margin, discordance=planned, alpha=alpha, power=0.9))
+    needed = fixed_pairs(
+        margin=margin, discordance=planned, alpha=alpha, power=0.9, design_effect=design_effect
+    )
+    return math.ceil(STOP_FACTOR * needed)

@@ -52,6 +52,14 @@ class Units(StrEnum):
     """A conversation with all its sampled requests, once it is closed."""
 
 
+class BaselineAfterApproval(StrEnum):
+    """What becomes of the baseline once a tier is approved: it decides how much a wrong approval costs."""
+
+    KEPT = "kept"
+    SWITCHED_OFF = "switched_off"
+    """Nothing is left to fall back to or to compare with: acceptance is held to half of `alpha_accept`."""
+
+
 class AlphaSpending(StrEnum):
     """How `alpha_accept` is shared over the epochs in which one tier is submitted again (statistics A5)."""
 
@@ -130,6 +138,16 @@ class Policy:
     longest_seconds: float | None = None
     """T_max: an epoch older than this without a decision is not shown (statistics A4); None = no end."""
 
+    baseline_after_approval: BaselineAfterApproval = BaselineAfterApproval.KEPT
+    tenant_share_cap: float | None = None
+    """Largest share of a criterion's units that one tenant may hold in an acceptance; None = no cap."""
+
+    @property
+    def alpha_approval(self) -> float:
+        """`alpha_accept`, or half of it when approval switches the baseline off (statistics Defaults)."""
+        kept = self.baseline_after_approval is BaselineAfterApproval.KEPT
+        return self.alpha_accept if kept else self.alpha_accept / 2
+
     @property
     def decisive(self) -> tuple[Criterion, ...]:
         """The criteria that decide."""
@@ -151,6 +169,8 @@ class Policy:
         for name in ("alpha_accept", "alpha_harm", "alpha_warn", "alpha_strata"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in (0, 1), got {getattr(self, name)}")
+        if self.tenant_share_cap is not None and not 0 < self.tenant_share_cap <= 1:
+            raise ValueError(f"tenant_share_cap must be in (0, 1], got {self.tenant_share_cap}")
         if not 0 <= self.max_unscored <= 1:
             raise ValueError(f"max_unscored must be in [0, 1], got {self.max_unscored}")
         if self.gates.get(Gate.QUALITY) is not Asked.REQUIRED:

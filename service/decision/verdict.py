@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from service.decision.policy import Gate
+from service.decision.policy import BaselineAfterApproval, Gate, Role
 
 
 class Decision(StrEnum):
@@ -44,6 +44,21 @@ class LogE:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StratumHarm:
+    """One criterion in one stratum of the traffic, as evidence of harm there."""
+
+    stratum: str
+    n: int
+    conversations: int
+    harm: int
+    benefit: int
+    estimate: float
+    """(harm - benefit) / n."""
+    log_e_harm: float
+    """log E_HARM(margin) within the stratum; where scores are missing, had they spoken against it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One criterion's state, with every number it rests on."""
 
@@ -63,6 +78,14 @@ class Finding:
     warn: bool
     more_pairs: int | None
     """Expected further pairs to `accept` at the present discordance; None when decided or out of sight."""
+    role: Role = Role.DECISIVE
+    not_shown: bool = False
+    """Undecided with all the pairs, or all the time, that the criterion may ask for (A4)."""
+    worst_strata: tuple[StratumHarm, ...] = ()
+    """The strata with most evidence of harm, worst first, whether or not it is enough."""
+    log_e_holm: float | None = None
+    """The harm e-value adjusted over the ladder by e-Holm (B3); compares with log(1/alpha_harm) by itself.
+    Shown; None outside a ladder and for criteria that do not decide."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,4 +103,11 @@ class Verdict:
     alpha_accept: float = 0.05
     """The error rate this attempt is held to; 0 when none is left for it."""
     not_shown: bool = False
-    """Undecided with a criterion past its N_max: the ladder treats it as a reject (A4)."""
+    """Undecided past N_max or T_max: the ladder treats it as a reject (A4)."""
+    baseline_after_approval: BaselineAfterApproval = BaselineAfterApproval.KEPT
+    """Switched off: `alpha_accept` is already halved for it."""
+
+    @property
+    def decisive(self) -> tuple[Finding, ...]:
+        """The findings that decide."""
+        return tuple(each for each in self.findings if each.role is Role.DECISIVE)

@@ -21,6 +21,11 @@ def compared_shares(first: float, second: float) -> tuple[str, str]:
     return _apart(first, second, lambda value, digits: f"{value:.{digits}g}")
 
 
+def points(share: float) -> str:
+    """A share as percentage points."""
+    return f"{100 * share:.3g} pp"
+
+
 def _apart(first: float, second: float, write: Callable[[float, int], str]) -> tuple[str, str]:
     for digits in range(3, 17):
         texts = write(first, digits), write(second, digits)

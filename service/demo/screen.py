@@ -19,9 +19,9 @@ from rich.text import Text
 
 from service.client.readings import VerdictReading
 from service.client.tables import DECISION_STYLE, plain, verdict_view
-from service.decision.finding import thresholds
 from service.decision.planning import zero_discordance_pairs
 from service.decision.policy import Criterion, Policy
+from service.decision.thresholds import thresholds
 from service.demo.plan import CLIENT_MODEL, DemoPlan
 from service.demo.walk import Position, Walked
 from service.launch import Running

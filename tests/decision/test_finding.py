@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.decision.directions import log_e_values
 from service.decision.eprocess import G10, Differences, confidence_sequence, log_e_harm, log_e_noninferiority
-from service.decision.finding import Thresholds, find, log_e_values, thresholds
+from service.decision.finding import find
 from service.decision.policy import AlphaSpending, Criterion, Hypothesis, LadderRule, Policy
 from service.decision.tally import Tally, Triple
+from service.decision.thresholds import Thresholds, thresholds
 from service.decision.verdict import Decision, Finding
 
 ONE_SHOT = AlphaSpending.FIRST_ATTEMPT

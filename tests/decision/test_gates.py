@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
-from service.decision.finding import thresholds
 from service.decision.gates import Gated, attribution_gate, control_gate, coverage_gate, measured_gate
 from service.decision.policy import Asked, Criterion, Gate, Policy
 from service.decision.tally import Tally
+from service.decision.thresholds import thresholds
 from service.decision.verdict import GateState
 
 CRITERIA = (Criterion(evaluator="refusal", min_pairs=20), Criterion(evaluator="recall", min_pairs=20))

@@ -1,0 +1,87 @@
+"""A criterion's e-values, in the directions its hypothesis asks for.
+
+Non-inferiority looks one way. Equivalence looks both: both must pass, so the lesser e-value counts, while
+harm either way is harm, by the mean of the two e-values, which is again an e-value. So a criterion counts
+once among the M of the harm threshold whatever its hypothesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.decision.eprocess import (
+    H5,
+    Differences,
+    log_e_harm,
+    log_e_noninferiority,
+    log_factors,
+    log_mean,
+    log_mixtures,
+)
+from service.decision.policy import Criterion, Hypothesis
+from service.decision.tally import Tally, Triple
+from service.decision.unscored import had_they_been
+from service.decision.verdict import LogE
+
+
+def log_e_values(criterion: Criterion, tally: Tally) -> LogE:
+    """The three e-values of the whole tally."""
+    upward = Differences.of_tally(tally)
+    noninferiority = log_e_noninferiority(upward, criterion.margin)
+    harm, warn = log_e_harm(upward, criterion.margin), log_e_harm(upward, 0.0)
+    if criterion.hypothesis is Hypothesis.NON_INFERIOR:
+        return LogE(noninferiority=noninferiority, harm=harm, warn=warn)
+    downward = upward.mirrored()
+    return LogE(
+        noninferiority=min(noninferiority, log_e_noninferiority(downward, criterion.margin)),
+        harm=log_mean(harm, log_e_harm(downward, criterion.margin)),
+        warn=log_mean(warn, log_e_harm(downward, 0.0)),
+    )
+
+
+def log_e_least_harm(criterion: Criterion, tally: Tally) -> float:
+    """The harm e-value had every missing score spoken against it: in each direction, the other way round."""
+    benefits, harms = had_they_been(tally, Triple(1, 0, 1)), had_they_been(tally, Triple(1, 1, 0))
+    upward = log_e_harm(Differences.of_tally(benefits), criterion.margin)
+    if criterion.hypothesis is Hypothesis.NON_INFERIOR:
+        return upward
+    return log_mean(upward, log_e_harm(Differences.of_tally(harms).mirrored(), criterion.margin))
+
+
+def log_e_harms(criterion: Criterion, tallies: Collection[Tally], believed: Sequence[bool]) -> list[float]:
+    """log E_HARM(margin) of many tallies at once; the least harm of those not believed."""
+    upward = _harms(
+        criterion,
+        (
+            tally if trusted else had_they_been(tally, Triple(1, 0, 1))
+            for tally, trusted in zip(tallies, believed, strict=True)
+        ),
+        mirrored=False,
+    )
+    if criterion.hypothesis is Hypothesis.NON_INFERIOR:
+        return upward
+    downward = _harms(
+        criterion,
+        (
+            tally if trusted else had_they_been(tally, Triple(1, 1, 0))
+            for tally, trusted in zip(tallies, believed, strict=True)
+        ),
+        mirrored=True,
+    )
+    return [log_mean(up, down) for up, down in zip(upward, downward, strict=True)]
+
+
+def _harms(criterion: Criterion, tallies: Iterable[Tally], *, mirrored: bool) -> list[float]:
+    """One matrix product over all the values of D that occur, instead of one for every tally."""
+    met = [Differences.of_tally(tally) for tally in tallies]
+    if not met:
+        return []
+    values, column = np.unique(np.concatenate([each.values for each in met]), return_inverse=True)
+    counts: NDArray[np.float64] = np.zeros((len(met), values.size))
+    row = np.repeat(np.arange(len(met)), [each.values.size for each in met])
+    counts[row, column] = np.concatenate([each.counts for each in met])
+    factors = log_factors(values if mirrored else -values, -criterion.margin, H5)
+    return [float(log_e) for log_e in log_mixtures(counts @ factors.T, H5)]
