@@ -18,10 +18,9 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from tests.patience import PATIENCE
 from tests.proxy.processes import Running
 from tests.proxy.raw_client import RawClient
-
-START_SECONDS = 20.0
 
 
 @dataclass
@@ -47,7 +46,7 @@ class Commanded(Running):
         """SIGHUP, and wait until it is told how that went."""
         said = self.log.count("configuration is")
         self.hang_up()
-        async with asyncio.timeout(START_SECONDS):
+        async with asyncio.timeout(PATIENCE):
             while self.log.count("configuration is") == said:  # noqa: ASYNC110 - a file has no events
                 await asyncio.sleep(0.02)
 
@@ -77,11 +76,11 @@ def commanded(
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(10)
+        process.wait(PATIENCE)
 
 
 def _announced(process: subprocess.Popen[bytes], log_file: Path) -> tuple[str, str]:
-    until = time.monotonic() + START_SECONDS
+    until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         for line in log_file.read_text().splitlines():
             if "serving" in line:

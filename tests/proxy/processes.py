@@ -79,9 +79,7 @@ class Running:
         """A sample of the metrics page."""
         return (await self.metrics()).get((f"tiergate_proxy_{name}", frozenset(labels.items())))
 
-    async def until_counted(
-        self, name: str, value: float, **labels: str
-    ) -> None:
+    async def until_counted(self, name: str, value: float, **labels: str) -> None:
         async with asyncio.timeout(PATIENCE):
             while await self.counted(name, **labels) != value:  # noqa: ASYNC110 - of another process
                 await asyncio.sleep(0.05)

@@ -21,6 +21,7 @@ from service.launch.ports import free_port
 from service.proxy.config import AccessLogPlan
 from service.proxy.gauges import access_log
 from service.proxy.gauges.access_log import MOST_LINES, ONE_WRITE, AccessLog, check_writable
+from tests.patience import PATIENCE
 from tests.proxy.processes import Running
 from tests.proxy.standing import StartBackend, eventually
 
@@ -210,7 +211,7 @@ def test_several_processes_append_whole_lines_to_one_target(kind: str, tmp_path:
     os.close(into)
     with os.fdopen(out, "rb") as reader:
         text = reader.read()
-    assert [writer.wait(30) for writer in writers] == [0, 0, 0]
+    assert [writer.wait(PATIENCE) for writer in writers] == [0, 0, 0]
     if kind == "file":
         text = (tmp_path / "access.jsonl").read_bytes()
     lines = [json.loads(line) for line in text.splitlines()]
@@ -314,7 +315,7 @@ async def test_processes_share_a_file_and_follow_it_when_it_is_rotated(
     finally:
         if process.poll() is None:
             process.kill()
-            process.wait(10)
+            process.wait(PATIENCE)
         process.stderr.close()
     lines = [*read(path), *read(tmp_path / "access.jsonl.1")]
     assert len({line["request_id"] for line in lines}) == 60

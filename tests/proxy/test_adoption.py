@@ -66,7 +66,7 @@ async def test_a_backend_that_stays_keeps_its_connections_and_one_that_goes_lose
     await proxy.ask(post())
     await proxy.ask(post(b'{"model":"k"}'))
     assert stays.connections == 1
-    await eventually(lambda: not goes._writers, 5)
+    await eventually(lambda: not goes._writers)
     answered = await proxy.ask(post(b'{"model":"n"}'))
     assert (answered.status, answered.error) == (404, b"model_not_found")
 

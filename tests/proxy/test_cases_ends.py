@@ -14,6 +14,7 @@ import zstandard
 from evaluators.exchange import Answer, Fault, FaultKind
 from service.store.capture import Ending
 from service.wire.content_encoding import decode
+from tests.patience import PATIENCE
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import CHUNKED, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, ladder
@@ -291,7 +292,7 @@ async def test_a_client_that_leaves_at_done_is_no_fault_of_its_model(
     proxy = await start_proxy(ladder(backend.url))
     client = await proxy.connect()
     await client.send(post())
-    await asyncio.wait_for(client.reader.readuntil(b"[DONE]\n\n"), 5)
+    await asyncio.wait_for(client.reader.readuntil(b"[DONE]\n\n"), PATIENCE)
     client.close()
     [capture] = await proxy.captures(1)
     assert capture.ending is Ending.CENSORED

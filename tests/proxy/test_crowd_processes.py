@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from service.fleet import Limits
 from service.proxy.config import Mirroring, ProxyConfig
+from tests.patience import PATIENCE
 from tests.proxy.processes import running
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import OK, Peer, Received
@@ -32,7 +33,8 @@ async def test_processes_keep_to_the_limit_together_and_one_that_is_replaced_has
         await peer.send(OK)
 
     model = replace(
-        ladder((await start_backend(script)).url), limits=Limits(concurrency=3, queue=200, queue_seconds=20.0)
+        ladder((await start_backend(script)).url),
+        limits=Limits(concurrency=3, queue=200, queue_seconds=PATIENCE),
     )
     config = replace(
         process_config,
@@ -44,7 +46,7 @@ async def test_processes_keep_to_the_limit_together_and_one_that_is_replaced_has
     with running(config) as proxy:
 
         async def until_shared(*, restarts: int) -> None:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE):
                 while True:
                     metrics = await proxy.metrics()
                     if metrics.get(LIMIT) == 3 and metrics[RESTARTS] == restarts:

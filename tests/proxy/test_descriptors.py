@@ -18,8 +18,9 @@ import pytest
 
 from service.proxy.config import ClientLimits, Mirroring, ProxyConfig
 from service.proxy.processes.descriptors import ASIDE, FEW, MOST, complaint, places
+from tests.patience import PATIENCE
 from tests.proxy.processes import RUN, Running
-from tests.proxy.raw_client import post
+from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
 from tests.proxy.standing import StartBackend, ladder
 
@@ -52,7 +53,7 @@ def limited(config: ProxyConfig, url: str, *, soft: int, hard: int) -> Iterator[
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(10)
+        process.wait(PATIENCE)
 
 
 async def counted(proxy: Running, name: str, **labels: str) -> float | None:
@@ -92,7 +93,7 @@ async def test_idle_clients_beyond_what_fits_give_way_and_no_backend_is_ejected(
         assert [(await client.ask(post())).status for client in idle[-60:]] == [200] * 60
         assert await idle[0].reader.read() == b"", "it was the first to go"
         await proxy.until("/readyz", 200)
-        await asyncio.sleep(0.6)
+        await eventually_counted(proxy, "ledger_total", 80, count="seen", model="m", reason="")
         assert await counted(proxy, "ejections_total", backend=backend.url) == 0
         closed = await counted(proxy, "clients_crowded_out_total", outcome="closed") or 0
         assert 300 - 96 <= closed <= 300 + 20 - 96
@@ -126,8 +127,8 @@ async def test_a_client_for_whom_nobody_can_make_way_is_told_to_come_again(
             await client.send(post())
             await client.reader.readuntil(b"hi\r\n")
         begun = await proxy.connect()
-        await begun.send(b"POST /v1/chat/completions HTT")
-        await asyncio.sleep(0.2)
+        await begun.send(get(b"/v1/models") + b"POST /v1/chat/completions HTT")
+        assert (await begun.answer()).status == 200, "what came with it has been read"
         for _ in range(3):
             turned_away = await proxy.connect()
             answered = await turned_away.ask(post())
@@ -149,7 +150,7 @@ async def test_a_client_for_whom_nobody_can_make_way_is_told_to_come_again(
 
 
 async def eventually_counted(proxy: Running, name: str, value: float, **labels: str) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while await counted(proxy, name, **labels) != value:  # noqa: ASYNC110 - of another process
             await asyncio.sleep(0.05)
 
@@ -161,7 +162,8 @@ async def test_without_a_descriptor_requests_are_answered_503_and_nobody_is_ejec
     with limited(config, backend.url, soft=1024, hard=1024) as (proxy, log):
         await proxy.until("/readyz", 200)
         clients = [await proxy.connect() for _ in range(6)]
-        await asyncio.sleep(0.2)
+        for client in clients:
+            assert (await client.ask(get(b"/v1/models"))).status == 200, "it has been let in"
         (child,) = proxy.children
         resource.prlimit(child, resource.RLIMIT_NOFILE, (NONE_LEFT, 1024))
         for client in clients:
@@ -172,7 +174,9 @@ async def test_without_a_descriptor_requests_are_answered_503_and_nobody_is_ejec
         coming = [await proxy.connect() for _ in range(3)]
         for client in coming:
             await client.send(post())
-        await asyncio.sleep(0.5)  # until it has been noticed that nobody can be let in
+        async with asyncio.timeout(PATIENCE):  # until it has been noticed that nobody can be let in
+            while (await counted(proxy, "shortages_total", error="EMFILE") or 0) <= 6:  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
         before = cpu_seconds(child)
         await asyncio.sleep(1.5)
         assert cpu_seconds(child) - before < 0.75, "it must not be woken over and over"

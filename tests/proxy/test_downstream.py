@@ -12,6 +12,7 @@ import pytest
 
 from service.proxy.config import ClientLimits
 from service.proxy.traffic.downstream import READ_AHEAD_BYTES
+from tests.patience import PATIENCE
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, eventually, ladder
@@ -498,7 +499,7 @@ async def test_a_client_that_does_not_finish_its_head_or_body_is_let_go(
     start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
     backend = await start_backend()
-    limits = ClientLimits(head=0.1, body=0.1, keep_alive=0.1)
+    limits = ClientLimits(head=0.5, body=0.5, keep_alive=0.5)
     proxy = await start_proxy(ladder(backend.url), clients=limits)
     for part in (b"GET /v1", post()[:-1]):
         client = await proxy.connect()
@@ -517,20 +518,22 @@ async def test_half_close_counts_as_gone_unless_allowed(
     gone = asyncio.Event()
 
     async def script(received: Received, peer: Peer) -> None:
-        if await peer.gone(0.2):
+        if await peer.gone(PATIENCE if is_strict else 0.2):
             gone.set()
         else:
             await peer.send(OK)
 
+    is_strict = True
     backend = await start_backend(script)
     strict = await start_proxy(ladder(backend.url))
     client = await strict.connect()
     await client.send(post())
     await eventually(lambda: bool(backend.requests))
     client.writer.write_eof()
-    await asyncio.wait_for(gone.wait(), 5)
+    await asyncio.wait_for(gone.wait(), PATIENCE)
     client.close()
 
+    is_strict = False
     allowing = await start_proxy(ladder(backend.url), half_close=True)
     client = await allowing.connect()
     await client.send(post())

@@ -13,6 +13,7 @@ import pytest
 
 from service.proxy.config import AccessLogPlan, ProxyConfig
 from tests.conftest import ValkeyServer
+from tests.patience import PATIENCE
 from tests.proxy.processes import running
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
@@ -74,7 +75,7 @@ async def test_streams_end_within_the_deadline_and_what_is_left_is_cut_off_visib
             assert rest.count(b"more") == 20
         rests = {kind: await client.rest() for kind, client in cut.items()}  # type: ignore[attr-defined]
         assert time.monotonic() - started > 1.5, "not before the deadline"
-        assert await asyncio.to_thread(proxy.process.wait, 20) == 0
+        assert await asyncio.to_thread(proxy.process.wait, PATIENCE) == 0
         for client in (*in_time, *cut.values()):
             client.close()  # type: ignore[attr-defined]
     assert b"0\r\n\r\n" not in rests["chunked"] + rests["until close"]
@@ -105,6 +106,6 @@ async def test_a_second_signal_does_not_wait(config: ProxyConfig, start_backend:
         proxy.process.send_signal(signal.SIGTERM)
         await proxy.until("/readyz", 503)
         proxy.process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(proxy.process.wait, 20) == 1
+        assert await asyncio.to_thread(proxy.process.wait, PATIENCE) == 1
         assert b"0\r\n\r\n" not in await client.rest()
         client.close()

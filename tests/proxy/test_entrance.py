@@ -19,6 +19,7 @@ from service.proxy.processes import entrance as module
 from service.proxy.processes.certificates import read_tls
 from service.proxy.processes.entrance import Entrance
 from tests.authority import Authority, Pair
+from tests.patience import PATIENCE
 from tests.proxy.raw_client import RawClient, post
 from tests.proxy.scripted import CHUNKED, Peer, Received
 from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, ladder
@@ -153,7 +154,7 @@ async def test_who_speaks_plain_http_and_stays_is_ended(
     await client.send(post())
     assert (await client.answer()).status == 400
     # Its own side stays open, and it goes on sending.
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         with contextlib.suppress(ConnectionError):
             while standing.outcomes() != {"plain_http": 1}:
                 await client.send(b"x" * 1000)
@@ -192,7 +193,7 @@ async def test_a_client_that_does_not_trust_us_or_leaves_is_counted(
 
     def distrust() -> None:
         with (
-            socket.create_connection(("127.0.0.1", standing.port), timeout=10) as opened,
+            socket.create_connection(("127.0.0.1", standing.port), timeout=PATIENCE) as opened,
             pytest.raises(ssl.SSLCertVerificationError),
         ):
             ssl.create_default_context().wrap_socket(opened, server_hostname="localhost")
@@ -323,7 +324,7 @@ async def test_an_answer_that_only_ends_with_its_connection_never_ends_cleanly_w
 
     def ask() -> bytes:
         with (
-            socket.create_connection(("127.0.0.1", standing.port), timeout=10) as opened,
+            socket.create_connection(("127.0.0.1", standing.port), timeout=PATIENCE) as opened,
             authority.client_context().wrap_socket(
                 opened, server_hostname="localhost", suppress_ragged_eofs=False
             ) as client,
@@ -355,7 +356,7 @@ async def test_a_slow_client_gets_all_of_an_answer_that_closes_the_connection(
     def read_slowly() -> int:
         opened = socket.socket()
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        opened.settimeout(20)
+        opened.settimeout(PATIENCE)
         opened.connect(("127.0.0.1", standing.port))
         with (
             opened,
@@ -386,7 +387,7 @@ async def test_half_close_is_not_offered_over_tls_and_makes_no_noise(
 
     def leave() -> None:
         with (
-            socket.create_connection(("127.0.0.1", standing.port), timeout=10) as opened,
+            socket.create_connection(("127.0.0.1", standing.port), timeout=PATIENCE) as opened,
             authority.client_context().wrap_socket(opened, server_hostname="localhost") as client,
         ):
             client.sendall(post())
@@ -402,13 +403,15 @@ async def test_a_drain_does_not_wait_for_idle_clients_to_say_goodbye(
     authority: Authority, start_backend: StartBackend, start_tls: StartTls
 ) -> None:
     backend = await start_backend()
-    standing = await start_tls(settings_of(authority.issue("proxy")), ladder(backend.url), drain_seconds=20.0)
+    standing = await start_tls(
+        settings_of(authority.issue("proxy")), ladder(backend.url), drain_seconds=1000.0
+    )
     idle = await standing.connect(authority.client_context())
     assert (await idle.ask(post())).status == 200
     idle.writer.transport.pause_reading()  # as a pool of connections does
     shaking = await standing.connect_plainly()
     await eventually(lambda: len(standing.entrance._handshakes) == 1)
     standing.entrance.close()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         await standing.proxy.plane.drain()
     assert await shaking.rest() in (b"", b"<reset>")

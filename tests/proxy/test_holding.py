@@ -163,17 +163,18 @@ def test_half_a_body_that_brings_nothing_more_gives_way_when_its_room_is_wanted(
 
 @pytest.mark.parametrize(("rate", "gives_way"), [(LEAST_RATE // 4, True), (4 * LEAST_RATE, False)])
 def test_a_slow_body_gives_way_however_fast_it_began_and_others_do_not(rate: int, gives_way: bool) -> None:
-    budget = Bodies(2000 * KIB, patience=0.5)
-    one, other = reader(budget, 4000 * KIB), reader(budget)
-    sent = post(body(3000 * KIB))
-    one.feed(sent[: 1500 * KIB])
-    at, began = 1500 * KIB, time.monotonic()
-    while (now := time.monotonic()) < began + 1.5:
-        upto = 1500 * KIB + int((now - began) * rate)
+    budget = Bodies(3000 * KIB, patience=0.5)
+    one, other = reader(budget, 4000 * KIB), reader(budget, 4000 * KIB)
+    sent = post(body(3900 * KIB))
+    one.feed(sent[: 500 * KIB])
+    at, began = 500 * KIB, time.monotonic()
+    while time.monotonic() < began + 1.5:
+        time.sleep(0.01)
+        # The end of a loop: nothing may come between a part and who wants its room.
+        upto = 500 * KIB + int((time.monotonic() - began) * rate)
         one.feed(sent[at:upto])
         at = upto
-        time.sleep(0.01)
-    other.feed(post(body(500 * KIB)))
+    other.feed(post(body(2800 * KIB)))
     assert isinstance(other.ready[0], Inbound) is gives_way
     assert bool(one.ready) is gives_way
     one.close()
@@ -335,14 +336,14 @@ async def test_a_body_read_ahead_gives_way_too_and_is_told_so_after_the_answer_b
 async def test_a_body_byte_by_byte_is_not_waited_for(
     start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
-    proxy = await start_proxy(ladder((await start_backend()).url), clients=ClientLimits(body=0.5))
+    proxy = await start_proxy(ladder((await start_backend()).url), clients=ClientLimits(body=1.0))
     crawling, steady = await proxy.connect(), await proxy.connect()
-    content = body(20 * KIB)
+    content = body(60 * KIB)
     await crawling.send(post(content)[:200])
     refusal = asyncio.get_running_loop().create_task(crawling.answer())
     request = post(content)
-    for at in range(0, len(request), 400):  # 8 KiB a second at most, and several times `body`
-        await steady.send(request[at : at + 400], pause=0.05)
+    for at in range(0, len(request), 1000):  # 20 KiB a second at most, and several times `body`
+        await steady.send(request[at : at + 1000], pause=0.05)
         if not refusal.done():
             crawling.writer.write(b"x")
     assert (await steady.answer()).status == 200

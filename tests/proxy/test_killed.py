@@ -20,6 +20,7 @@ from service.store.captures import open_captures
 from service.store.database import open_database
 from service.store.ledger import account, copy_from_redis
 from tests.conftest import ValkeyServer
+from tests.patience import PATIENCE
 from tests.proxy.processes import Running, running
 from tests.proxy.raw_client import post
 from tests.proxy.standing import StartBackend
@@ -53,7 +54,7 @@ async def burst(proxy: Running, *, connections: int, seconds: float) -> tuple[in
         nonlocal lasted
         began = time.monotonic()
         await asyncio.sleep(seconds)
-        await asyncio.wait_for(is_enough.wait(), 60)
+        await asyncio.wait_for(is_enough.wait(), PATIENCE)
         lasted = time.monotonic() - began
         for pid in (proxy.process.pid, *proxy.children):  # the parent first: nobody is to be replaced
             os.kill(pid, signal.SIGKILL)
@@ -113,7 +114,7 @@ async def test_numbers_run_low_when_half_of_what_was_set_aside_is_used() -> None
         async with asyncio.timeout(0.05):
             await numbers.until_low(60)
     numbers.take()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE):
         await numbers.until_low(60)
     numbers.confirmed(numbers.ahead())
     started = time.monotonic()
@@ -138,5 +139,5 @@ async def test_a_write_that_was_overtaken_leaves_numbers_running_low() -> None:
     for _ in range(reserved + 10):
         numbers.take()
     numbers.confirmed(reserved)
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE):
         await numbers.until_low(60)

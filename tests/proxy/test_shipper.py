@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,15 +14,27 @@ import pytest
 import redis
 
 from service.proxy.budget import Budget
-from service.proxy.captures.shipper import GATHER_SECONDS, SEAL_IN_THREAD_BYTES, SHIP_CAPTURES, Shipper
+from service.proxy.captures.shipper import SEAL_IN_THREAD_BYTES, SHIP_CAPTURES, Shipper
 from service.proxy.config import Mirroring, ProxyConfig
 from service.proxy.gauges.meters import Ledger
-from service.proxy.traffic.plane import LEDGER_SECONDS
 from service.store.capture import Capture, Ending, unseal
 from service.store.shipping import CaptureStore, StoreDown, StoreFull
 from tests.conftest import ValkeyServer
+from tests.patience import PATIENCE
 from tests.proxy.raw_client import post
-from tests.proxy.standing import KEYRING, MemoryStore, StartBackend, StartProxy, eventually, ladder
+from tests.proxy.standing import (
+    KEYRING,
+    MemoryStore,
+    Proxy,
+    StartBackend,
+    StartProxy,
+    eventually,
+    ladder,
+    turns,
+)
+
+STORE_SECONDS = 2.0
+"""How long a question to the store may take: what clients must not wait for."""
 
 
 def capture(number: int, body: bytes = b"{}") -> Capture:
@@ -51,7 +64,7 @@ async def test_captures_go_out_sealed_in_order_and_many_at_once() -> None:
     for number in range(SHIP_CAPTURES * 2 + 8):
         budget.take(4)
         ship.offer(capture(number), 4)
-    await ship.drain(1.0)
+    await ship.drain(PATIENCE)
     assert [len(batch) for batch in store.batches] == [SHIP_CAPTURES, SHIP_CAPTURES, 8]
     assert store.per_message == 16
     ids = [f"test-{number}-00000000" for number in range(SHIP_CAPTURES * 2 + 8)]
@@ -66,7 +79,7 @@ async def test_a_batch_ends_at_its_bytes_too() -> None:
     for number in range(4):
         budget.take(1_500_000)
         ship.offer(capture(number, b"x" * 1_500_000), 1_500_000)
-    await ship.drain(1.0)
+    await ship.drain(PATIENCE)
     assert [len(batch) for batch in store.batches] == [2, 2]
 
 
@@ -74,17 +87,17 @@ async def test_a_few_captures_wait_for_company_and_many_do_not() -> None:
     store = MemoryStore()
     ship, _, _ = shipper(store)
     running = asyncio.get_running_loop().create_task(ship.run())
-    for number in range(3):
-        ship.offer(capture(number), 0)
-        await asyncio.sleep(GATHER_SECONDS / 10)
-    await eventually(lambda: bool(store.batches))
-    assert [len(batch) for batch in store.batches] == [3]
-    started = time.monotonic()
+    async with asyncio.timeout(PATIENCE):
+        while [len(batch) for batch in store.batches] != [3]:  # unless the machine holds us up for that long
+            store.batches.clear()
+            for number in range(3):
+                ship.offer(capture(number), 0)
+                await turns(5)
+            await eventually(lambda: len(store.captures) == 3)
     for number in range(3 * SHIP_CAPTURES):
         ship.offer(capture(number), 0)
     await eventually(lambda: len(store.captures) == 3 + 3 * SHIP_CAPTURES)
     assert [len(batch) for batch in store.batches] == [3] + [SHIP_CAPTURES] * 3
-    assert time.monotonic() - started < 5  # and the last one found the shipper ready again
     ship.offer(capture(0), 0)
     await eventually(lambda: len(store.batches) == 5)
     ship.stop()
@@ -107,7 +120,7 @@ async def test_streams_have_their_turn_while_many_captures_are_sealed() -> None:
             turns += 1
 
     streaming = asyncio.get_running_loop().create_task(stream())
-    await ship.drain(5.0)
+    await ship.drain(PATIENCE)
     streaming.cancel()
     assert len(store.captures) == SHIP_CAPTURES + 1
     assert turns >= SHIP_CAPTURES * len(body) // SEAL_IN_THREAD_BYTES
@@ -152,24 +165,24 @@ async def test_what_is_left_at_the_end_of_the_time_is_dropped() -> None:
     store = MemoryStore()
     store.hangs = True
     ship, ledger, _ = shipper(store)
-    count = SHIP_CAPTURES * 4
+    count = SHIP_CAPTURES * 40
     for number in range(count):
         ship.offer(capture(number), 0)
     started = time.monotonic()
     await ship.drain(0.5)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20, "not a second for each"
     assert ledger.counters["dropped|m|store_down"] == count
 
 
-async def ask_repeatedly(proxy: object, count: int) -> float:
-    """The slowest of `count` requests, in seconds."""
-    slowest = 0.0
+async def ask_repeatedly(proxy: Proxy, count: int) -> float:
+    """What the median of `count` requests took, in seconds: if they waited for something, all of them do."""
+    took = []
     for _ in range(count):
         started = time.monotonic()
-        answered = await proxy.ask(post())  # type: ignore[attr-defined]
+        answered = await proxy.ask(post())
         assert (answered.status, answered.body) == (200, b"{}")
-        slowest = max(slowest, time.monotonic() - started)
-    return slowest
+        took.append(time.monotonic() - started)
+    return statistics.median(took)
 
 
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
@@ -177,7 +190,7 @@ async def test_clients_do_not_notice_that_redis_is_gone_and_the_ledger_does(
     fault: str, own_valkey: ValkeyServer, start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
     backend = await start_backend()
-    store = CaptureStore.open(own_valkey.url, own_valkey.url, timeout=0.3)
+    store = CaptureStore.open(own_valkey.url, own_valkey.url, timeout=STORE_SECONDS)
     proxy = await start_proxy(ladder(backend.url), store=store)
     await ask_repeatedly(proxy, 5)
     await eventually(lambda: proxy.ledger.get("shipped|m") == 5)
@@ -185,21 +198,23 @@ async def test_clients_do_not_notice_that_redis_is_gone_and_the_ledger_does(
         own_valkey.kill()
     else:
         own_valkey.freeze()
-    assert await ask_repeatedly(proxy, 20) < 0.25
-    await eventually(lambda: proxy.ledger.get("dropped|m|store_down", 0) > 0, seconds=10)
+    assert await ask_repeatedly(proxy, 20) < STORE_SECONDS / 2
+    await eventually(lambda: proxy.ledger.get("dropped|m|store_down", 0) > 0)
     if fault == "killed":
         own_valkey.start()
     else:
         own_valkey.thaw()
-    await asyncio.sleep(0.5)
-    before = proxy.ledger["shipped|m"]
-    await ask_repeatedly(proxy, 5)
-    await eventually(lambda: proxy.ledger["shipped|m"] >= before + 5)
+    asked, before = 25, proxy.ledger["shipped|m"]
+    async with asyncio.timeout(PATIENCE):
+        while proxy.ledger["shipped|m"] < before + 5:
+            await ask_repeatedly(proxy, 1)
+            asked += 1
+            await asyncio.sleep(0.05)
     await proxy.plane.drain()
     await store.aclose()
     ledger = proxy.ledger
-    assert ledger["seen|m"] == ledger["sampled|m"] == 30
-    assert ledger["shipped|m"] + ledger["dropped|m|store_down"] == 30
+    assert ledger["seen|m"] == ledger["sampled|m"] == asked
+    assert ledger["shipped|m"] + ledger["dropped|m|store_down"] == asked
     with own_valkey.client() as client:
         written = client.hgetall("tiergate:ledger:test")
     assert int(written[b"shipped|m"]) == ledger["shipped|m"]
@@ -220,7 +235,7 @@ def fail_to_persist(client: redis.Redis) -> None:
     client.config_set("save", "3600 1")
     Path(str(client.config_get("dir")["dir"]), "dump.rdb").mkdir()
     client.bgsave()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while client.info("persistence")["rdb_last_bgsave_status"] != "err":
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -255,13 +270,13 @@ async def test_clients_do_not_notice_that_redis_refuses_and_the_ledger_does(
     start_backend: StartBackend,
     start_proxy: StartProxy,
 ) -> None:
-    store = CaptureStore.open(own_valkey.url, own_valkey.url)
+    store = CaptureStore.open(own_valkey.url, own_valkey.url, timeout=STORE_SECONDS)
     proxy = await start_proxy(ladder((await start_backend()).url), store=store)
     await ask_repeatedly(proxy, 5)
     await eventually(lambda: proxy.ledger.get("shipped|m") == 5)
     with own_valkey.client() as client:
         await asyncio.to_thread(harm, client)
-        assert await ask_repeatedly(proxy, 20) < 0.25
+        assert await ask_repeatedly(proxy, 20) < STORE_SECONDS / 2
         await eventually(lambda: proxy.ledger.get(f"dropped|m|{reason}") == 20)
         await asyncio.to_thread(heal, client)
         await ask_repeatedly(proxy, 5)
@@ -302,7 +317,8 @@ async def test_the_ledger_knows_a_process_before_its_first_request(
 ) -> None:
     """Or the captures of one that is killed in its first second would belong to nobody."""
     proxy = await start_proxy(ladder((await start_backend()).url))
-    await eventually(lambda: proxy.store.closed is False, seconds=LEDGER_SECONDS / 2)
+    await turns()
+    assert proxy.store.closed is False
 
 
 def test_a_budget_gives_no_more_than_it_has() -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 
 from service.proxy.config import AccessLogPlan, Mirroring, ProxyConfig
+from tests.patience import PATIENCE
 from tests.proxy.processes import Running, running
 from tests.proxy.standing import StartBackend, eventually
 
@@ -52,7 +53,7 @@ async def test_a_full_pipe_stops_neither_clients_nor_the_parent_nor_the_end(
         await backend.stop()
         assert await proxy.ask() in (502, 503)
         # The ejection is a warning in the log; both are answered all the same, over and over.
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             for _ in range(20):
                 assert await proxy.ask() in (502, 503)
                 await asyncio.sleep(0.02)
@@ -61,7 +62,7 @@ async def test_a_full_pipe_stops_neither_clients_nor_the_parent_nor_the_end(
         # The parent says that a process ended, and starts another.
         (child,) = proxy.children
         os.kill(child, signal.SIGKILL)
-        await eventually(lambda: bool(proxy.children - {child}), 15)
+        await eventually(lambda: bool(proxy.children - {child}))
         await proxy.until("/healthz", 200)
         assert await proxy.ask() in (502, 503)
         assert await asyncio.to_thread(proxy.stop) == 0
@@ -78,7 +79,7 @@ async def test_what_a_process_said_before_an_orderly_end_is_in_the_log(
         proxy.process.send_signal(signal.SIGTERM)
         assert proxy.process.stderr is not None
         text = await asyncio.to_thread(proxy.process.stderr.read)
-        assert await asyncio.to_thread(proxy.process.wait, 10) == 0
+        assert await asyncio.to_thread(proxy.process.wait, PATIENCE) == 0
     assert f"WARNING backend {backend.url} is ejected".encode() in text
 
 
@@ -86,7 +87,7 @@ def test_why_a_process_could_not_start_is_in_the_log() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "service.proxy.processes.child", "98", "99", "0"],
         stderr=subprocess.PIPE,
-        timeout=30,
+        timeout=PATIENCE,
         check=False,
     )
     assert ended.returncode == 1

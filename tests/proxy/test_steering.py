@@ -19,6 +19,7 @@ import pytest
 from service.launch.ports import free_port
 from tests.authority import Authority
 from tests.conftest import ValkeyServer
+from tests.patience import PATIENCE
 from tests.proxy.commanded import Commanded, commanded
 from tests.proxy.processes import Running
 from tests.proxy.raw_client import RawClient, post
@@ -66,7 +67,7 @@ async def streaming(received: Received, peer: Peer) -> None:
 def ask_to_reload(proxy: Running, **headers: str) -> tuple[int, dict[str, Any]]:
     asking = urllib.request.Request(f"{proxy.admin}/reload", method="POST", headers=headers)
     try:
-        with urllib.request.urlopen(asking, timeout=15) as answer:
+        with urllib.request.urlopen(asking, timeout=PATIENCE) as answer:
             return answer.status, json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
@@ -188,7 +189,7 @@ async def test_a_process_that_starts_later_goes_by_the_new_configuration(
         await proxy.reload()
         [victim] = proxy.children
         os.kill(victim, signal.SIGKILL)
-        await eventually(lambda: victim not in proxy.children and len(proxy.children) == 1, seconds=20)
+        await eventually(lambda: victim not in proxy.children and len(proxy.children) == 1)
         assert await proxy.ask() == 200
         assert [each.line for each in new.requests if each.line.startswith(b"POST")]
         assert not [each.line for each in old.requests if each.line.startswith(b"POST")]
@@ -243,7 +244,7 @@ async def test_a_renewed_certificate_is_shown_without_being_asked_and_a_broken_o
         await stream.reader.readuntil(b"token\r\n")
 
         authority.issue("proxy", days=300)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             second = first
             while second == first:
                 await asyncio.sleep(0.1)
@@ -269,7 +270,7 @@ async def test_a_renewed_certificate_is_shown_without_being_asked_and_a_broken_o
         await until_said(proxy, "there is no private key in PEM form in it")
         children = proxy.children
         os.kill(children.pop(), signal.SIGKILL)
-        await eventually(lambda: len(proxy.children) == 2, seconds=20)
+        await eventually(lambda: len(proxy.children) == 2)
         await proxy.until("/readyz", 200)
         for _ in range(10):  # also those that fall to the process that started while the file was broken
             assert await new_serial(proxy, context) == third
@@ -331,7 +332,7 @@ async def test_several_processes_serve_one_unix_socket(
         assert await ask_unix(path) == 200
         [victim, _] = proxy.children
         os.kill(victim, signal.SIGKILL)
-        await eventually(lambda: victim not in proxy.children and len(proxy.children) == 2, seconds=20)
+        await eventually(lambda: victim not in proxy.children and len(proxy.children) == 2)
         assert await asyncio.gather(*(ask_unix(path) for _ in range(30))) == [200] * 30
         assert await asyncio.to_thread(proxy.stop) == 0
     assert not path.exists()
@@ -366,7 +367,7 @@ async def test_a_terminal_that_closes_stops_it_and_a_sighup_in_a_terminal_does_n
             os.close(theirs)
             os.close(ours)
             ours = theirs = -1
-            assert await asyncio.to_thread(proxy.process.wait, 20) == 0
+            assert await asyncio.to_thread(proxy.process.wait, PATIENCE) == 0
     finally:
         for each in {ours, theirs} - {-1}:
             os.close(each)
