@@ -58,8 +58,11 @@ def check(
         bool, typer.Option("--offline", help="Only the file itself: no backend, no store is asked.")
     ] = False,
 ) -> None:
-    """Validate the configuration and ask every backend and store; exit status 1 if one of them fails."""
-    settings = load_or_exit(config)
+    """Validate the configuration and ask every backend and store; exit status 1 if one of them fails.
+
+    It only looks: a capture key or a database that is not there yet is left to what starts first.
+    """
+    settings = load_or_exit(config, make_key=False)
     from service.launch.ask import ask_all
     from service.launch.check import Level, all_backends, backend_lines, setup_lines
     from service.launch.check_stores import store_lines
@@ -127,11 +130,13 @@ def token_list(config: ConfigOption = None) -> None:
     """List the tokens in force; their secrets are not kept."""
     from service.store.tokens import list_tokens
 
-    database = _open(config)
+    database = _open(config, make=False)
     try:
         tokens = list_tokens(database, time.time())
     finally:
         database.close()
+    if not tokens:
+        typer.echo("no token is in force; `tiergate token new NAME --scope read` makes one", err=True)
     for token in tokens:
         until = "until revoked" if token.expires_at is None else f"until {_day(token.expires_at)}"
         scopes = ",".join(sorted(token.scopes))
@@ -146,7 +151,7 @@ def token_revoke(
     from service.store.tokens import list_tokens, revoke
 
     now = time.time()
-    database = _open(config)
+    database = _open(config, make=False)
     try:
         known = [token.name for token in list_tokens(database, now)]
         if not revoke(database, name, now=now):
@@ -156,13 +161,16 @@ def token_revoke(
     typer.echo(f"{name} is revoked")
 
 
-def _open(config: Path | None) -> Database:
-    settings = load_or_exit(config)
+def _open(config: Path | None, *, make: bool = True) -> Database:
+    settings = load_or_exit(config, make_key=make)
     # SQLAlchemy is slow to load.
-    from service.store.database import StoreUnusable, open_database
+    from service.store.database import StoreEmpty, StoreUnusable, open_database
 
     try:
-        return open_database(settings.database_url)
+        return open_database(settings.database_url, make=make)
+    except StoreEmpty as error:
+        hint = "so there is no token; `tiergate token new NAME --scope read` makes one"
+        raise fail(f"{error}, {hint}") from None
     except StoreUnusable as error:
         raise fail(str(error)) from None
 

@@ -10,7 +10,8 @@ import redis
 from service.launch.check import Level, Line
 from service.launch.part import PATIENCE
 from service.settings import Settings
-from service.store.database import StoreUnusable, open_database
+from service.settings.secrets import NO_KEY_YET
+from service.store.database import StoreEmpty, StoreUnusable, open_database
 
 OLDEST_REDIS = 7
 """Whose scripts can be declared as writing, so that one is refused whole where writing fails."""
@@ -30,9 +31,12 @@ def check_redis(settings: Settings) -> None:
             raise RedisUnusable(f"{line.subject}: {line.text}")
 
 
-def check_database(settings: Settings) -> str:
-    """Open the database and read it for damage; returns where it is; raises `StoreUnusable`."""
-    database = open_database(settings.database_url)
+def check_database(settings: Settings, *, make: bool = True) -> str:
+    """Open the database and read it for damage; returns where it is; raises `StoreUnusable`.
+
+    With `make` false, `StoreEmpty` for one that is still to be made.
+    """
+    database = open_database(settings.database_url, make=make)
     try:
         database.check_for_damage()
         return database.shown_url
@@ -41,7 +45,7 @@ def check_database(settings: Settings) -> str:
 
 
 def store_lines(settings: Settings) -> list[Line]:
-    """Asks each store; makes the tables of an empty database, which is how one finds out that it may."""
+    """Asks each store and changes none."""
     return [*_redis_lines(settings), _database_line(settings), _key_line(settings)]
 
 
@@ -117,12 +121,18 @@ def _version(facts: Mapping[str, object]) -> str:
 
 def _database_line(settings: Settings) -> Line:
     try:
-        return Line(level=Level.OK, subject="database", text=check_database(settings))
+        return Line(level=Level.OK, subject="database", text=check_database(settings, make=False))
+    except StoreEmpty as error:
+        text = f"{error}: the first process that needs it makes it"
+        return Line(level=Level.OK, subject="database", text=text)
     except StoreUnusable as error:
         return Line(level=Level.FAIL, subject="database", text=str(error))
 
 
 def _key_line(settings: Settings) -> Line:
+    if settings.keyring.current == NO_KEY_YET:
+        text = f"none in {settings.state_dir} yet: the first process that needs it makes it"
+        return Line(level=Level.OK, subject="capture key", text=text)
     older = len(settings.keyring.keys) - 1
     opens = f", opens what {older} older ones sealed" if older else ""
     return Line(level=Level.OK, subject="capture key", text=f"seals with {settings.keyring.current}{opens}")

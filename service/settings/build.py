@@ -24,7 +24,12 @@ NO_REDIS = "redis://127.0.0.1:6379/0"
 
 
 def build(
-    shape: TiergateShape, *, path: Path, environ: Mapping[str, str], findings: Findings
+    shape: TiergateShape,
+    *,
+    path: Path,
+    environ: Mapping[str, str],
+    findings: Findings,
+    make_key: bool = True,
 ) -> Settings | None:
     """The settings, or None when `findings` says why there are none."""
     beside = path.parent
@@ -58,7 +63,7 @@ def build(
         findings.add(("proxy", "default_model"), f"no model has this name; did you mean `{known}`?")
     if findings.entries or policy is None:
         return None
-    keyring = places.keyring(shape, beside, state_dir, redis_url, environ, findings)
+    keyring = places.keyring(shape, beside, state_dir, redis_url, environ, findings, make=make_key)
     if keyring is None:
         return None
     mirror, capture = shape.mirror, shape.mirror.capture

@@ -53,6 +53,11 @@ class Document:
         known = self.known(place)
         return self.lines.get(known)
 
+    def problem(self, place: Place, message: str) -> Problem:
+        """A problem at the nearest place that the text has; without a place, of no line."""
+        line = self.line_of(place) if place else None
+        return Problem(place=self.known(place), line=line, message=message)
+
     def known(self, place: Place) -> Place:
         """The longest beginning of the place that the text has."""
         while place and place not in self.lines:

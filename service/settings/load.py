@@ -18,14 +18,15 @@ from service.settings.values import Settings
 DEFAULT_NAME = "tiergate.yaml"
 
 
-def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
+def load(path: Path | None, environ: Mapping[str, str], *, make_key: bool = True) -> Settings:
     """Read the file (else TIERGATE_CONFIG, else ./tiergate.yaml); raises `SettingsError` with every problem.
 
-    Makes the capture key of an embedded installation when it is not there yet; changes nothing else.
+    Makes the capture key of an embedded installation when it is not there yet, unless `make_key` is false;
+    changes nothing else.
     """
     chosen = path or Path(environ.get("TIERGATE_CONFIG") or DEFAULT_NAME)
     chosen = chosen.expanduser().absolute()
-    document = _read(chosen)
+    document = read(chosen)
     problems = list(document.problems)
     settings: Settings | None = None
     try:
@@ -34,21 +35,15 @@ def load(path: Path | None, environ: Mapping[str, str]) -> Settings:
         problems += complaints(error, document)
     else:
         findings = Findings()
-        settings = build(shape, path=chosen, environ=environ, findings=findings)
-        problems += [
-            Problem(
-                place=document.known(place),
-                line=document.line_of(place) if place else None,
-                message=message,
-            )
-            for place, message in findings.entries
-        ]
+        settings = build(shape, path=chosen, environ=environ, findings=findings, make_key=make_key)
+        problems += [document.problem(place, message) for place, message in findings.entries]
     if problems or settings is None:
         raise SettingsError(chosen, problems)
     return settings
 
 
-def _read(path: Path) -> Document:
+def read(path: Path) -> Document:
+    """The plain values of a file; raises `SettingsError` for one that cannot be read or is no YAML."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

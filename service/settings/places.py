@@ -13,6 +13,7 @@ from service.settings.problems import Findings, Place
 from service.settings.secrets import (
     MAKE_A_KEY,
     SecretUnreadable,
+    key_to_be_made,
     make_key,
     read_keyring,
     read_secret,
@@ -98,8 +99,13 @@ def keyring(
     redis_url: str | None,
     environ: Mapping[str, str],
     findings: Findings,
+    *,
+    make: bool = True,
 ) -> Keyring | None:
-    """The capture keys; made in the state directory where all processes share it and none is named."""
+    """The capture keys; made in the state directory where all processes share it and none is named.
+
+    With `make` false nothing is written: `key_to_be_made` stands for what a start would make.
+    """
     given = shape.mirror.capture.key_file
     place: Place = ("mirror", "capture", "key_file") if given else ()
     if from_environment := environ.get("TIERGATE_CAPTURE_KEY_FILE"):
@@ -115,6 +121,8 @@ def keyring(
                 f" same key; {MAKE_A_KEY} and name it here or in TIERGATE_CAPTURE_KEY_FILE",
             )
             return None
+        if not make and not key_file.exists():
+            return key_to_be_made()
         try:
             make_key(key_file)
         except OSError as error:

@@ -6,6 +6,7 @@ import evaluators
 from service.decision.policy import (
     AlphaSpending,
     Asked,
+    BaselineAfterApproval,
     Criterion,
     Gate,
     Hypothesis,
@@ -61,6 +62,8 @@ def build_policy(shape: PolicyShape, findings: Findings) -> Policy | None:
             units=Units(shape.units),
             idle_seconds=shape.idle,
             longest_seconds=shape.longest,
+            baseline_after_approval=BaselineAfterApproval(shape.baseline_after_approval),
+            tenant_share_cap=shape.tenant_share_cap,
         )
     except ValueError as error:
         findings.add(("policy", "criteria") if "criterion" in str(error) else ("policy",), str(error))

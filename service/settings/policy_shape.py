@@ -113,6 +113,14 @@ class PolicyShape(Shape):
     idle: Duration = written(
         "30m", "Without a request, after which a conversation is closed; with `units: closed_conversations`."
     )
+    tenant_share_cap: Share | None = Field(
+        default=None,
+        description="Largest share of a criterion's units that one tenant may hold in an acceptance.",
+    )
+    baseline_after_approval: Literal["kept", "switched_off"] = Field(
+        default="kept",
+        description="Switched off leaves nothing to fall back to: acceptance takes half of alpha.accept.",
+    )
     longest: Age = written(
         "none", "Age at which an epoch without a decision is given up as not shown; `none` for no end."
     )

@@ -14,6 +14,8 @@ from pathlib import Path
 from service.store.capture import Keyring
 
 KEY_BYTES = 32
+NO_KEY_YET = "none yet"
+"""Id of the key that stands for one which is still to be made."""
 MAKE_A_KEY = "make one with `openssl rand -hex 32 > FILE`"
 
 
@@ -65,6 +67,11 @@ def make_key(path: Path) -> None:
             os.link(fresh, path)
     finally:
         fresh.unlink()
+
+
+def key_to_be_made() -> Keyring:
+    """What stands for the keys until somebody makes them; nothing sealed with it can be opened again."""
+    return Keyring(current=NO_KEY_YET, keys={NO_KEY_YET: os.urandom(KEY_BYTES)})
 
 
 def sampling_salt(keyring: Keyring) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +33,10 @@ _HOW = "write sqlite:////path/to/tiergate.db or postgresql://user:password@host/
 
 class StoreUnusable(RuntimeError):
     """The database cannot be used; the message says what to do."""
+
+
+class StoreEmpty(StoreUnusable):
+    """There is no database yet, and who asks is not to make one."""
 
 
 class Database:
@@ -107,23 +112,28 @@ class Database:
             raise StoreUnusable(_advice(self._engine.url, str(error.orig))) from error
 
 
-def open_database(url: str) -> Database:
+def open_database(url: str, *, make: bool = True) -> Database:
     """Open the database, make its tables if it is empty, and check that they are of this version.
 
-    Raises StoreUnusable. Several processes may open an empty database at once.
+    Raises StoreUnusable. Several processes may open an empty database at once. With `make` false nothing is
+    changed: a database that is empty, and could be made, raises StoreEmpty.
     """
-    database = Database(_engine(_checked_url(url)))
+    database = Database(_engine(_checked_url(url, make=make)))
     try:
-        with database.write() as connection:
-            database.lock(connection, "schema")
-            _make_or_check(connection, database.shown_url)
+        if make:
+            with database.write() as connection:
+                database.lock(connection, "schema")
+                _make_or_check(connection, database.shown_url)
+        else:
+            with database.read() as connection:
+                _check(connection, database.shown_url)
     except BaseException:
         database.close()
         raise
     return database
 
 
-def _checked_url(url: str) -> URL:
+def _checked_url(url: str, *, make: bool) -> URL:
     try:
         parsed = make_url(url)
     except ArgumentError as error:
@@ -138,6 +148,11 @@ def _checked_url(url: str) -> URL:
         raise StoreUnusable(
             f"SQLite {sqlite3.sqlite_version} is too old, 3.35 is needed: use PostgreSQL or a newer Python"
         )
+    if not make and not Path(parsed.database).exists():
+        around = next(each for each in Path(parsed.database).absolute().parents if each.exists())
+        if not os.access(around, os.W_OK | os.X_OK):
+            raise StoreUnusable(_advice(parsed, "unable to open database file (Permission denied)"))
+        raise StoreEmpty(f"there is no database {parsed.database} yet")
     try:
         # Labels and reasons in it are nobody else's business; the -wal file takes over its mode.
         Path(parsed.database).touch(mode=0o600)
@@ -170,11 +185,23 @@ def _engine(url: URL) -> Engine:
 
 
 def _make_or_check(connection: Connection, shown_url: str) -> None:
+    if inspect(connection).get_table_names():
+        _check(connection, shown_url)
+        return
+    schema.metadata.create_all(connection)
+    connection.execute(schema.schema_version.insert().values(version=schema.VERSION))
+
+
+def _check(connection: Connection, shown_url: str) -> None:
     present = set(inspect(connection).get_table_names())
     if not present:
-        schema.metadata.create_all(connection)
-        connection.execute(schema.schema_version.insert().values(version=schema.VERSION))
-        return
+        may = "SELECT has_schema_privilege(current_schema(), 'CREATE')"
+        if connection.dialect.name == "postgresql" and not connection.exec_driver_sql(may).scalar():
+            raise StoreUnusable(
+                f"the database {shown_url} is empty, and this user may make no tables in it: "
+                "GRANT CREATE ON SCHEMA public to it, or let its owner run `tiergate api` once"
+            )
+        raise StoreEmpty(f"the database {shown_url} is empty")
     if "schema_version" not in present:
         raise StoreUnusable(
             f"the database {shown_url} holds tables of something else ({', '.join(sorted(present)[:3])}): "

@@ -128,7 +128,17 @@ def test_a_token_is_shown_once_listed_without_its_secret_and_revoked_by_name(
     assert secret not in listed
     assert not any(secret.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     assert tiergate("token", "revoke", "pipeline").returncode == 0
-    assert tiergate("token", "list").stdout == ""
+    none = tiergate("token", "list")
+    assert (none.returncode, none.stdout) == (0, "")
+    assert "no token is in force" in none.stderr
+
+
+def test_looking_makes_nothing(tiergate: Tiergate, tmp_path: Path) -> None:
+    configuration(tmp_path, "http://a:1")
+    for arguments in (("check", "--offline"), ("token", "list"), ("token", "revoke", "nobody")):
+        looked = tiergate(*arguments)
+        assert ("there is no database" in looked.stderr) == (arguments[0] == "token"), looked.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["tiergate.yaml"]
 
 
 @pytest.mark.parametrize(
@@ -143,6 +153,7 @@ def test_a_token_command_that_cannot_be_meant_says_why(
     tiergate: Tiergate, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     configuration(tmp_path, "http://a:1")
+    assert tiergate("token", "new", "somebody", "--scope", "read").returncode == 0
     refused = tiergate(*arguments)
     assert refused.returncode == 1
     assert message in refused.stderr

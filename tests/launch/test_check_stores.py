@@ -12,6 +12,7 @@ from service.launch.check import Level, Line
 from service.launch.check_stores import is_too_old, store_lines
 from service.launch.valkey import embedded_valkey
 from service.settings import load
+from service.store.database import open_database
 from tests.conftest import ValkeyServer
 
 Asked = Callable[..., dict[str, Line]]
@@ -24,7 +25,7 @@ def asked(tmp_path: Path) -> Asked:
     def ask(**environ: str) -> dict[str, Line]:
         path = tmp_path / "tiergate.yaml"
         path.write_text("models: {qwen: {ladder: [{tier: bf16, backends: ['http://a:1']}]}}\n")
-        return {line.subject: line for line in store_lines(load(path, environ))}
+        return {line.subject: line for line in store_lines(load(path, environ, make_key=False))}
 
     return ask
 
@@ -46,7 +47,27 @@ def test_what_is_embedded_needs_nothing(asked: Asked, tmp_path: Path) -> None:
     assert {line.level for line in lines.values()} == {Level.OK}
     assert "embedded" in lines["redis"].text
     assert str(tmp_path / ".tiergate" / "tiergate.db") in lines["database"].text
+    assert f"none in {tmp_path / '.tiergate'} yet" in lines["capture key"].text
+    assert not (tmp_path / ".tiergate").exists()
+
+
+def test_stores_that_are_there_are_read_and_not_changed(asked: Asked, tmp_path: Path) -> None:
+    settings = load(tmp_path / "tiergate.yaml", {}) if asked() else None
+    assert settings is not None
+    open_database(settings.database_url).close()
+    before = {path.name: path.read_bytes() for path in (tmp_path / ".tiergate").iterdir()}
+    lines = asked()
     assert "seals with" in lines["capture key"].text
+    assert "yet" not in lines["database"].text
+    assert {path.name: path.read_bytes() for path in (tmp_path / ".tiergate").iterdir()} == before
+
+
+def test_a_database_that_could_not_be_made_fails(asked: Asked, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.touch(mode=0o600)  # a file where a directory should be, which stops even root
+    line = asked(TIERGATE_DATABASE_URL=f"sqlite:///{closed}/tiergate.db")["database"]
+    assert line.level is Level.FAIL
+    assert "let this user write there" in line.text
 
 
 def test_one_server_for_both_is_a_broker_and_must_not_evict(asked: Asked, tmp_path: Path) -> None:
@@ -112,6 +133,8 @@ def test_a_corrupt_database_says_what_to_do(asked: Asked, tmp_path: Path) -> Non
 
 
 def test_damage_in_the_middle_of_a_database_is_found(asked: Asked, tmp_path: Path) -> None:
+    (tmp_path / ".tiergate").mkdir()
+    open_database(f"sqlite:///{tmp_path}/.tiergate/tiergate.db").close()
     assert asked()["database"].level is Level.OK
     (file,) = (tmp_path / ".tiergate").glob("*.db")
     with file.open("r+b") as pages:

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from service.decision.policy import Asked, Gate, Hypothesis, Policy, Role, Units
+from service.decision.policy import Asked, BaselineAfterApproval, Gate, Hypothesis, Policy, Role, Units
 from service.proxy.config import ProxyConfig, Timeouts
 from service.settings import ApiListen, ProbePlan, Settings, SettingsError, ShadowPlan, load
 
@@ -92,12 +92,16 @@ def test_a_criterion_has_a_role_and_an_end_and_an_epoch_has_its_rules(
         "units": "closed_conversations",
         "idle": "10m",
         "longest": "30d",
+        "tenant_share_cap": "40%",
+        "baseline_after_approval": "switched_off",
     }
     policy = loaded(minimal).policy
     assert [each.role for each in policy.criteria] == [Role.DECISIVE, Role.SHOWN, Role.MUTED]
     assert [each.max_pairs for each in policy.criteria] == [20_000, None, None]
     assert (policy.alpha_strata, policy.units) == (0.005, Units.CLOSED_CONVERSATIONS)
     assert (policy.idle_seconds, policy.longest_seconds) == (600, 30 * 86400)
+    assert policy.tenant_share_cap == 0.4
+    assert policy.baseline_after_approval is BaselineAfterApproval.SWITCHED_OFF
 
 
 def test_a_criterion_that_does_not_exist_is_told_on_its_line_together_with_everything_else(
@@ -285,6 +289,8 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(problems: Proble
         ({"policy": {"idle": "none"}}, "policy.idle (line"),
         ({"policy": {"idle": "0s"}}, "policy.idle (line"),
         ({"policy": {"longest": "30"}}, "'30' is not a duration"),
+        ({"policy": {"tenant_share_cap": "0%"}}, "tenant_share_cap must be in (0, 1]"),
+        ({"policy": {"baseline_after_approval": "off"}}, "'kept' or 'switched_off', got 'off'"),
         ({"policy": {"longest": "0s"}}, "policy.longest (line"),
         ({"policy": {"margin": "0pp"}}, "margin of"),
         ({"policy": {"margin": "100pp"}}, "margin of"),
