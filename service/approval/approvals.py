@@ -15,6 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from service.approval.access import Caller, Scope, require
 from service.approval.answers import approval_out, policy_digest, verdict_out
 from service.approval.backends import ask_health
+from service.approval.capacity import in_the_way
 from service.approval.desk import CallerOf, Desk
 from service.approval.errors import Problem
 from service.approval.names import find_candidate, find_tier
@@ -24,13 +25,14 @@ from service.approval.promotion import (
     highest,
     is_same,
     lasts,
+    placed,
     rollback_target,
     without,
 )
 from service.approval.promotion import below as next_below
 from service.approval.publishing import publish
 from service.approval.schemas import ApprovalBody, ChangeOut, RollbackBody
-from service.fleet import Route, Tier
+from service.fleet import Route
 from service.store import approvals as stored
 from service.store.routes import RouteMoved, set_route
 from service.store.standing import Standing
@@ -108,18 +110,18 @@ async def _approve(desk: Desk, model: str, tier: str, body: ApprovalBody, caller
         evaluators=dict(desk.config.evaluators),
         verdict=verdict.model_dump(mode="json"),
     )
-    serves = rung.weight == 100
+    route = placed(standing, tier, desk.config.promotion)
     known = rung.approval if is_same(rung.approval, approval, now) else None
-    changed = known is None or not serves
+    changed = known is None or route is not None or bool(rung.frozen)
     warnings: tuple[str, ...] = ()
-    if not serves:
-        warnings = await _check_health(desk, candidate)
+    if route is not None:
+        warnings = await _check_room(desk, standing, route, tier)
     if changed:
         await run_in_threadpool(
             stored.put_approval,
             desk.db,
             approval,
-            route=None if serves else Route.only(model, tier),
+            route=route,
             expect=standing.route.version,
         )
     published = await run_in_threadpool(publish, desk, standing.ladder)
@@ -136,8 +138,8 @@ async def _revoke(
     warnings: tuple[str, ...] = ()
     if rung.weight:
         target = next_below(standing, tier)
-        warnings = await _check_health(desk, standing.ladder.tier(target), force=force)
         route = without(standing.route, tier, target)
+        warnings = await _check_room(desk, standing, route, target, force=force)
     changed = await run_in_threadpool(
         stored.revoke,
         desk.db,
@@ -168,11 +170,12 @@ async def _roll_back(desk: Desk, model: str, caller: Caller, body: RollbackBody)
     # Rolling back to the highest serving tier leaves a split route as it is: anything else would promote it.
     changed = target != serving
     if changed:
-        warnings = await _check_health(desk, standing.ladder.tier(target), force=body.force)
+        route = Route.only(model, target)
+        warnings = await _check_room(desk, standing, route, target, force=body.force)
         await _move(
             desk,
             standing,
-            Route.only(model, target),
+            route,
             caller,
             reason=body.reason,
             because=f"rolled back from {serving}",
@@ -197,14 +200,20 @@ async def _move(
     )
 
 
-async def _check_health(desk: Desk, tier: Tier, *, force: bool = False) -> tuple[str, ...]:
-    """Warnings about backends that are down; 409 when none is up, unless a person insists."""
+async def _check_room(
+    desk: Desk, standing: Standing, route: Route, target: str, *, force: bool = False
+) -> tuple[str, ...]:
+    """Warnings about backends that are down; 409 when the target has no room for its share of the new route,
+    unless a person insists.
+    """
+    tier = standing.ladder.tier(target)
     health = await ask_health(tier, timeout_seconds=desk.config.probe_seconds)
-    if not health.can_serve and not force:
+    problem = in_the_way(standing.ladder, health, standing.route, route)
+    if problem is not None and not force:
         raise Problem(
             409,
-            "target_unhealthy",
-            f"no backend of {tier.name!r} is up, so the route stays: {health.complaint or 'none configured'}",
-            hint="start one or choose another tier; a rollback or revocation can be forced",
+            "target_no_room" if health.can_serve else "target_unhealthy",
+            f"{problem}: the route stays",
+            hint="start backends or choose another tier; a rollback or revocation can be forced",
         )
-    return tuple(f"a backend of {tier.name!r} is down: {url}: {why}" for url, why in health.down.items())
+    return tuple(f"a backend of {target!r} is down: {url}: {why}" for url, why in health.down.items())

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from service.decision.policy import Policy
+from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
@@ -33,5 +34,7 @@ class ApiConfig:
     """Bytes of a request body; larger is 413."""
     body_seconds: float = 10.0
     """How long a body may take to arrive; slower is 408."""
+    promotion: Promotion = AT_ONCE
+    """How approved tiers get their share of the clients."""
     probe_seconds: float = 2.0
     """How long a backend may take to say that it is up before a route moves to it."""

@@ -33,6 +33,7 @@ class Desk:
             policy=self.config.policy,
             epoch_of=self.config.epoch_of,
             control_on_serving=self.config.control_on_serving,
+            measured_seconds=self.config.promotion.measured_seconds,
         )
 
     def standing(self, model: str, *, up_to: str | None = None) -> Standing:

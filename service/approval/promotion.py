@@ -6,6 +6,7 @@ from service.approval.errors import Problem, echo
 from service.approval.names import find_tier
 from service.approval.schemas import ApprovalBody
 from service.decision.ladder import next_lower_rung
+from service.decision.ramp import Promotion, with_share
 from service.decision.verdict import Decision
 from service.fleet import Route, Tier
 from service.store.approvals import Approval
@@ -42,10 +43,19 @@ def check_verdict(rung: Rung, body: ApprovalBody) -> bool:
     """Whether this would be an override; 409 with the verdict's reasons unless it may be approved."""
     verdict = rung.verdict
     assert verdict is not None, "the baseline is approved from the start"
-    if verdict.decision is Decision.ACCEPT:
+    if verdict.decision is Decision.ACCEPT and not rung.barred:
         return False
     if body.override:
         return True
+    if verdict.decision is Decision.ACCEPT:
+        raise Problem(
+            409,
+            "held",
+            f"{rung.tier.name!r} is held in this epoch: {', '.join(hold.kind for hold in rung.barred)}",
+            hint=f"change the tier or measure it anew, which is fresh evidence, or {_OVERRIDE}",
+            reasons=[f"{hold.kind}: {hold.reason}" for hold in rung.barred],
+            decision=verdict.decision.value,
+        )
     raise Problem(
         409,
         "verdict_not_accept",
@@ -85,6 +95,20 @@ def is_same(approval: Approval | None, asked: Approval, now: float) -> bool:
     )
 
 
+def placed(standing: Standing, tier: str, promotion: Promotion) -> Route | None:
+    """The route that an approval asks for; None where the tier has its share already.
+
+    The first step of the ramp, or the step where the tier stands. A tier below one that serves is no
+    promotion: it gets everybody at once.
+    """
+    rung, route = standing.rung(tier), standing.route
+    if rung.position < standing.ladder.rung(highest(standing)):
+        return Route.only(route.model, tier)
+    if rung.weight >= promotion.first:
+        return None
+    return Route(model=route.model, weights=with_share(route.weights, tier, promotion.first))
+
+
 def highest(standing: Standing) -> str:
     """The most aggressive tier that serves anybody."""
     return next(rung.tier.name for rung in reversed(standing.rungs) if rung.weight)
@@ -93,7 +117,7 @@ def highest(standing: Standing) -> str:
 def below(standing: Standing, tier: str) -> str:
     """The nearest lower rung that is approved, or the baseline."""
     names = [rung.tier.name for rung in standing.rungs]
-    approved = {rung.tier.name for rung in standing.rungs if rung.approval is not None and not rung.expired}
+    approved = {rung.tier.name for rung in standing.rungs if rung.approved}
     return next_lower_rung(names, tier, approved | {standing.ladder.baseline.name}) or names[0]
 
 
@@ -116,7 +140,7 @@ def rollback_target(standing: Standing, to: str | None) -> str:
             f"{target.name!r} is above {serving!r}, which serves: that is a promotion",
             hint=f"approve {target.name!r} instead",
         )
-    if rung.position and (rung.approval is None or rung.expired):
+    if rung.position and not rung.approved:
         raise Problem(
             409,
             "not_approved",

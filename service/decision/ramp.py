@@ -50,6 +50,10 @@ class Promotion:
         return next((step for step in self.ramp[1:] if step > share), None)
 
 
+AT_ONCE = Promotion()
+"""Straight to 100 %."""
+
+
 def with_share(weights: Mapping[str, int], tier: str, share: int) -> dict[str, int]:
     """The weights once the tier has that share of 100; those with the most give it, ties by name.
 

@@ -12,6 +12,7 @@ from sqlalchemy import delete, select
 from service.fleet import Route
 from service.store.database import Database
 from service.store.decisions import append_within
+from service.store.holds import HoldKind, end_holds_within
 from service.store.routes import check_route_within, set_route_within
 from service.store.schema import approvals
 
@@ -63,6 +64,7 @@ def put_approval(
 ) -> Route | None:
     """Approve, log it, and with `route` put that in force, in one transaction; the route with its version.
 
+    A ramp that a warning froze goes on: whoever approves now has seen it.
     `expect` as in `set_route`, also without a route: the verdict was read under the route of that version.
     """
     document = {each.name: getattr(approval, each.name) for each in fields(approval)}
@@ -84,6 +86,14 @@ def put_approval(
                 index_elements=[approvals.c.model, approvals.c.tier],
                 set_={"document": insert.excluded.document},
             )
+        )
+        end_holds_within(
+            connection,
+            model=approval.model,
+            tier=approval.tier,
+            epoch=approval.epoch,
+            kinds=(HoldKind.FROZEN,),
+            at=approval.at,
         )
         if route is None:
             check_route_within(connection, approval.model, expect)

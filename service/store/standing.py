@@ -15,7 +15,7 @@ from redis import RedisError
 from service.decision.decide import decide
 from service.decision.evidence import Attribution, Evidence
 from service.decision.policy import Policy
-from service.decision.ramp import Promotion
+from service.decision.ramp import AT_ONCE
 from service.decision.tally import Tally
 from service.decision.verdict import Decision, Verdict
 from service.fleet import Ladder, Route, Tier
@@ -56,7 +56,7 @@ class Question:
     """Whether the control may run on backends that serve clients."""
     attribution_of: Callable[[str, str], Attribution | None] = lambda model, tier: None
     """What the engines of (model, tier) and its baseline say of themselves; None when nothing."""
-    measured_seconds: float = Promotion().measured_seconds
+    measured_seconds: float = AT_ONCE.measured_seconds
     """Older measurements of load runs count as none."""
 
 
@@ -95,6 +95,11 @@ class Rung:
     def frozen(self) -> tuple[Hold, ...]:
         """What stops its ramp."""
         return tuple(hold for hold in self.held if hold.kind in FREEZING)
+
+    @property
+    def approved(self) -> bool:
+        """Whether an approval is in force and nothing bars it."""
+        return self.approval is not None and not self.expired and not self.barred
 
     def _approved_against(self, hold: Hold) -> bool:
         approval = self.approval

@@ -1,0 +1,46 @@
+"""Has a tier room for the clients that a change of route gives it? One rule, for people and for the guard.
+
+By their declared `max_concurrency`, its healthy backends must take the new route's share of all requests that
+the model's clients have at once: `limits.concurrency` where it is declared, else what the tier with the most
+weight is declared to take, since that one bears most of the load. What is not declared is not known; then it
+is enough that a backend is up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from service.approval.backends import Health
+from service.fleet import Backend, Ladder, Route
+
+
+def declared(backends: Iterable[Backend]) -> int | None:
+    """Requests that these take at once together; None unless all of them say so."""
+    rooms = [backend.max_concurrency for backend in backends]
+    if not rooms or None in rooms:
+        return None
+    return sum(room for room in rooms if room is not None)
+
+
+def needed(ladder: Ladder, before: Route, after: Route, tier: str) -> int | None:
+    """Requests that the tier gets at once, at most, under the new route; None where nothing tells."""
+    load = ladder.limits.concurrency
+    if load is None and before.serving != tier:
+        load = declared(ladder.tier(before.serving).backends)
+    return None if load is None else math.ceil(load * after.weights[tier] / 100)
+
+
+def in_the_way(ladder: Ladder, health: Health, before: Route, after: Route) -> str | None:
+    """Why the tier whose health this is cannot take its share of the new route, None when it can."""
+    tier = ladder.tier(health.tier)
+    if not health.can_serve:
+        return f"no backend of {tier.name!r} is up: {health.complaint or 'none configured'}"
+    room = declared(backend for backend in tier.backends if backend.url in health.up)
+    load = needed(ladder, before, after, tier.name)
+    if room is None or load is None or load <= room:
+        return None
+    return (
+        f"healthy backends of {tier.name!r} take {room} requests at once (max_concurrency) < {load}, "
+        f"which {after.weights[tier.name]} % of the clients may have"
+    )
