@@ -1,8 +1,8 @@
 """How a backend is reached over httpx: its socket, its TLS, its key and its headers.
 
-For whoever asks backends without being the proxy: the worker's replays, `tiergate check`, the API before it
-moves a route. Backends come from the configuration alone, so nothing here listens to the environment's
-proxies or follows a redirect.
+For whoever asks backends without being the proxy: the worker's replays, the guard's looks at engines,
+`tiergate check`, the API before it moves a route. Backends come from the configuration alone, so nothing here
+listens to the environment's proxies or follows a redirect.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import httpx
 
 from service import tls
+from service.engines.asking import Page
 from service.fleet import Backend
 
 
@@ -54,3 +55,14 @@ def client_of(
         follow_redirects=False,
         headers=headers_of(backend),
     )
+
+
+async def read_page(client: httpx.AsyncClient, path: str, *, longest: int) -> Page:
+    """What it answers to GET, read no further than `longest` bytes; httpx.HTTPError when it does not."""
+    async with client.stream("GET", path) as answer:
+        body = bytearray()
+        async for chunk in answer.aiter_bytes():
+            body += chunk
+            if len(body) > longest:
+                break
+        return Page(status=answer.status_code, text=body.decode("utf-8", "replace"))

@@ -7,15 +7,16 @@ Unusable
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import httpx
 
+from service.engines.asking import Page, ask_engine
+from service.engines.facts import EngineFacts
+from service.engines.pages import served_models
 from service.fleet import Backend
-from service.launch import engines
-from service.launch.engines import Engine
-from service.reach import client_of
+from service.reach import client_of, read_page
 
 PATIENCE = 5.0
 """Seconds for one question."""
@@ -33,14 +34,15 @@ class Unusable(Exception):
 class Answered:
     """A backend that is well: the models it serves, and its engine where it is one we know."""
 
-    models: tuple[str, ...]
-    engine: Engine | None
+    models: Mapping[str, int | None]
+    """With the longest context of each, None where it is not told."""
+    engine: EngineFacts | None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Page:
-    status: int
-    text: str
+    def engine_of(self, model: str) -> EngineFacts | None:
+        """What it tells of itself as the server of one of its models."""
+        if self.engine is None or (longest := self.models.get(model)) is None:
+            return self.engine
+        return replace(self.engine, max_model_len=longest)
 
 
 def ask_all(backends: Iterable[Backend]) -> dict[Backend, Answered | Unusable]:
@@ -64,7 +66,7 @@ async def _ask_all(backends: list[Backend]) -> dict[Backend, Answered | Unusable
 
 
 async def _ask(client: httpx.AsyncClient, backend: Backend) -> Answered:
-    async def get(path: str) -> _Page:
+    async def get(path: str) -> Page:
         return await _get(client, path)
 
     health = await get("/health")
@@ -78,24 +80,12 @@ async def _ask(client: httpx.AsyncClient, backend: Backend) -> Answered:
     if listing.status != 200:
         raise Unusable(f"answers GET /v1/models with {listing.status}: no OpenAI-compatible server is there")
     try:
-        models = engines.served_models(listing.text)
+        models = served_models(listing.text)
     except ValueError:
         raise Unusable(
             "answers GET /v1/models with no list of models: no OpenAI-compatible server is there"
         ) from None
-    version = await get("/version")
-    if version.status == 200 and (found := engines.vllm(version.text, (await get("/metrics")).text)):
-        return Answered(models=models, engine=found)
-    readers: tuple[tuple[str, Callable[[str], Engine | None]], ...] = (
-        ("/server_info", engines.sglang),
-        ("/get_server_info", engines.sglang),
-        ("/props", engines.llama_cpp),
-    )
-    for path, read in readers:
-        page = await get(path)
-        if page.status == 200 and (found := read(page.text)):
-            return Answered(models=models, engine=found)
-    return Answered(models=models, engine=None)
+    return Answered(models=models, engine=await ask_engine(get))
 
 
 def _refused(backend: Backend, status: int) -> str:
@@ -112,15 +102,9 @@ def _refused(backend: Backend, status: int) -> str:
     return f"asks who we are ({status}): give it api_key_file, api_key_env or headers"
 
 
-async def _get(client: httpx.AsyncClient, path: str) -> _Page:
+async def _get(client: httpx.AsyncClient, path: str) -> Page:
     try:
-        async with client.stream("GET", path) as answer:
-            body = bytearray()
-            async for chunk in answer.aiter_bytes():
-                body += chunk
-                if len(body) > LONGEST_ANSWER:
-                    break
-            return _Page(status=answer.status_code, text=body.decode("utf-8", "replace"))
+        return await read_page(client, path, longest=LONGEST_ANSWER)
     except httpx.ConnectTimeout:
         raise Unusable(
             f"does not answer within {PATIENCE:g} s: is the address right, is a firewall between?"

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from service.decision.policy import Asked, Gate
+from service.engines.attribution import compare, disagreement
+from service.engines.facts import EngineFacts
+from service.engines.words import kv_doubt, same_engine, same_kv_dtype
 from service.fleet import Backend, Ladder, Tier
 from service.launch.ask import Answered, Unusable
-from service.launch.engines import Engine, mixed, same_engine, same_kv_dtype
 from service.proxy.config import ListenerTls
 from service.proxy.processes.certificates import days_left
 from service.settings import Settings
@@ -107,20 +109,21 @@ def _backend_line(ladder: Ladder, tier: Tier, backend: Backend, answer: Answered
     if isinstance(answer, Unusable):
         return Line(level=Level.FAIL, subject=subject, text=str(answer))
     if tier.model not in answer.models:
-        served = ", ".join(answer.models[:5]) or "no model at all"
+        served = ", ".join(list(answer.models)[:5]) or "no model at all"
         return Line(
             level=Level.FAIL,
             subject=subject,
             text=f"serves {served}, not {tier.model!r}: start it with that name, or set the tier's `model`",
         )
-    if answer.engine is None:
+    engine = answer.engine_of(tier.model)
+    if engine is None:
         return Line(
             level=Level.OK, subject=subject, text=f"serves {tier.model}; the engine does not say which it is"
         )
-    return _engine_line(subject, tier, answer.engine)
+    return _engine_line(subject, tier, engine)
 
 
-def _engine_line(subject: str, tier: Tier, engine: Engine) -> Line:
+def _engine_line(subject: str, tier: Tier, engine: EngineFacts) -> Line:
     declared_engine, declared_kv = tier.declares.get("engine"), tier.declares.get("kv_cache")
     if declared_engine is not None and not same_engine(declared_engine, engine):
         return Line(
@@ -178,31 +181,37 @@ def _expiry(listener: ListenerTls, left: float) -> str:
 
 
 def _tier_lines(ladder: Ladder, answers: Answers) -> list[Line]:
-    lines: list[Line] = []
-    engines: dict[str, list[Engine]] = {}
-    for tier in ladder.tiers:
-        told = [answers[backend] for backend in (*tier.backends, *tier.shadow)]
-        engines[tier.name] = [each.engine for each in told if isinstance(each, Answered) and each.engine]
-        if mixed(engines[tier.name]):
-            names = ", ".join(sorted({str(engine) for engine in engines[tier.name]}))
-            lines.append(
-                _warn(
-                    f"{ladder.model}/{tier.name}",
-                    f"its backends differ in engine, version or KV cache ({names}): evidence would mix them",
-                )
-            )
-    baseline = engines[ladder.baseline.name]
+    """What would withhold a verdict: replicas that differ, and more between two tiers than the precision."""
+    told = {tier.name: _engines(tier, answers) for tier in ladder.tiers}
+    lines = [
+        _warn(f"{ladder.model}/{name}", f"its backends disagree, and evidence would mix them: {apart}")
+        for name, engines in told.items()
+        if (apart := disagreement(engines))
+    ]
+    baseline = next(iter(told[ladder.baseline.name].values()), None)
     for tier in ladder.candidates:
-        for engine in engines[tier.name][:1]:
-            if baseline and (engine.name, engine.version) != (baseline[0].name, baseline[0].version):
-                lines.append(
-                    _warn(
-                        f"{ladder.model}/{tier.name}",
-                        f"runs {engine}, the baseline {baseline[0]}: a difference may come from the engine"
-                        " and not from the precision",
-                    )
-                )
+        candidate = next(iter(told[tier.name].values()), None)
+        attribution = compare(baseline, candidate)
+        if attribution is None or baseline is None or candidate is None:
+            continue
+        subject = f"{ladder.model}/{tier.name}"
+        lines += [
+            _warn(subject, f"{difference}: a difference may come from that and not from the precision")
+            for difference in attribution.differences
+        ]
+        if doubt := kv_doubt(tier.declares.get("kv_cache", ""), baseline, candidate):
+            lines.append(_warn(subject, doubt))
     return lines
+
+
+def _engines(tier: Tier, answers: Answers) -> dict[str, EngineFacts]:
+    """By address, those of its backends that tell who they are."""
+    told = {backend.url: answers[backend] for backend in (*tier.backends, *tier.shadow)}
+    return {
+        url: engine
+        for url, answer in told.items()
+        if isinstance(answer, Answered) and (engine := answer.engine_of(tier.model)) is not None
+    }
 
 
 def _warn(subject: str, text: str) -> Line:

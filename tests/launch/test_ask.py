@@ -7,13 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from service.engines.facts import EngineFacts
 from service.fleet import Backend, BackendTls
 from service.launch import free_port
 from service.launch.ask import Answered, Unusable, ask_all
-from service.launch.engines import Engine
 from tests.authority import Authority
+from tests.engines.test_pages import (
+    LLAMA_CPP,
+    LLAMA_CPP_FACTS,
+    SGLANG,
+    SGLANG_FACTS,
+    vllm_facts,
+    vllm_metrics,
+)
 from tests.launch.conftest import Pages, models_page, serving
-from tests.launch.test_engines import LLAMA_CPP, SGLANG, vllm_metrics
 from tests.workers.scripted import Reply, ScriptedBackend
 
 VLLM: Pages = {
@@ -37,25 +44,34 @@ def refusal(backend: Backend) -> str:
 @pytest.mark.parametrize(
     ("pages", "engine"),
     [
-        (VLLM, Engine(name="vllm", version="0.32.0", kv_dtype="fp8_e5m2", kv_tokens=93184)),
+        (VLLM, vllm_facts("fp8_e5m2", 93184)),
         (
             {"/v1/models": (200, models_page("qwen")), "/server_info": (200, SGLANG)},
-            Engine(name="sglang", version="0.5.9", kv_dtype="fp8_e5m2", kv_tokens=20480),
+            SGLANG_FACTS,
         ),
         (
             {"/v1/models": (200, models_page("qwen")), "/get_server_info": (200, SGLANG)},
-            Engine(name="sglang", version="0.5.9", kv_dtype="fp8_e5m2", kv_tokens=20480),
+            SGLANG_FACTS,
         ),
         (
             {"/health": (200, "{}"), "/v1/models": (200, models_page("qwen")), "/props": (200, LLAMA_CPP)},
-            Engine(name="llama.cpp", version="b6999-1c398dc9e"),
+            LLAMA_CPP_FACTS,
         ),
         ({"/v1/models": (200, models_page("qwen"))}, None),
     ],
 )
-def test_each_engine_is_known_by_its_own_pages(pages: Pages, engine: Engine | None) -> None:
+def test_each_engine_is_known_by_its_own_pages(pages: Pages, engine: EngineFacts | None) -> None:
     with serving(pages) as url:
-        assert ask(Backend(url=url)) == Answered(models=("qwen",), engine=engine)
+        assert ask(Backend(url=url)) == Answered(models={"qwen": None}, engine=engine)
+
+
+def test_the_longest_context_is_the_models_own() -> None:
+    listing = '{"data": [{"id": "qwen", "max_model_len": 32768}, {"id": "other"}]}'
+    with serving({**VLLM, "/v1/models": (200, listing)}) as url:
+        answer = ask(Backend(url=url))
+    assert isinstance(answer, Answered)
+    told = [answer.engine_of(model) for model in ("qwen", "other")]
+    assert [engine and engine.max_model_len for engine in told] == [32768, None]
 
 
 def test_all_backends_are_asked_once_each_and_answer_for_themselves() -> None:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from service.engines.facts import EngineFacts
 from service.launch.ask import Answered, Unusable
 from service.launch.check import (
     Answers,
@@ -17,11 +19,10 @@ from service.launch.check import (
     dead_baselines,
     setup_lines,
 )
-from service.launch.engines import Engine
 from service.settings import Settings, load
 from tests.authority import Authority
 
-VLLM = Engine(name="vllm", version="0.32.0", kv_dtype="auto", kv_tokens=46592)
+VLLM = EngineFacts(engine="vllm", version="0.32.0", kv_dtype="auto", kv_tokens=46592)
 Configured = Callable[..., Settings]
 
 
@@ -41,7 +42,7 @@ def configured(tmp_path: Path) -> Configured:
 
 
 def answering(settings: Settings, **by_host: Answered | Unusable) -> Answers:
-    well = Answered(models=("qwen",), engine=VLLM)
+    well = Answered(models={"qwen": None}, engine=VLLM)
     return {backend: by_host.get(backend.url[7:8], well) for backend in all_backends(settings)}
 
 
@@ -86,8 +87,8 @@ def test_a_declared_kv_cache_is_compared_where_the_engine_tells(
     declared: str, told_dtype: str | None, level: Level, configured: Configured
 ) -> None:
     settings = configured(candidate={"declares": {"kv_cache": declared}})
-    engine = Engine(name="vllm", version="0.32.0", kv_dtype=told_dtype)
-    lines = backend_lines(settings, answering(settings, b=Answered(models=("qwen",), engine=engine)))
+    engine = EngineFacts(engine="vllm", version="0.32.0", kv_dtype=told_dtype)
+    lines = backend_lines(settings, answering(settings, b=Answered(models={"qwen": None}, engine=engine)))
     line = next(line for line in lines if "fp8kv" in line.subject)
     assert line.level is level
     if level is Level.FAIL:
@@ -107,12 +108,43 @@ def test_replicas_that_differ_and_an_engine_other_than_the_baselines_are_warned_
     configured: Configured,
 ) -> None:
     settings = configured(candidate={"backends": ["http://b:1", "http://c:1"]})
-    older = Answered(models=("qwen",), engine=Engine(name="vllm", version="0.31.0", kv_dtype="auto"))
-    warnings = told(backend_lines(settings, answering(settings, b=older)), Level.WARN)
-    assert any(
-        "differ in engine, version or KV cache (vllm 0.31.0, vllm 0.32.0)" in each for each in warnings
+    older = Answered(
+        models={"qwen": None}, engine=EngineFacts(engine="vllm", version="0.31.0", kv_dtype="auto")
     )
-    assert any("runs vllm 0.31.0, the baseline vllm 0.32.0" in each for each in warnings)
+    warnings = told(backend_lines(settings, answering(settings, b=older)), Level.WARN)
+    assert warnings == [
+        "qwen/fp8kv: its backends disagree, and evidence would mix them:"
+        " engine: http://b:1 vllm 0.31.0, http://c:1 vllm 0.32.0",
+        "qwen/fp8kv: engine: baseline vllm 0.32.0, candidate vllm 0.31.0:"
+        " a difference may come from that and not from the precision",
+    ]
+
+
+def test_whatever_differs_besides_the_precision_is_warned_of(configured: Configured) -> None:
+    settings = configured()
+    other = replace(VLLM, prefix_caching=False, kv_dtype="fp8")
+    told_by = {
+        "a": Answered(models={"qwen": 32768}, engine=replace(VLLM, prefix_caching=True)),
+        "b": Answered(models={"qwen": 8192}, engine=other),
+    }
+    warnings = told(backend_lines(settings, answering(settings, **told_by)), Level.WARN)
+    assert [each.partition(": a difference")[0] for each in warnings] == [
+        "qwen/fp8kv: max_model_len: baseline 32768, candidate 8192",
+        "qwen/fp8kv: prefix caching: baseline on, candidate off",
+    ]
+
+
+def test_a_kv_cache_that_is_smaller_than_declared_is_warned_of_with_both_sizes(
+    configured: Configured,
+) -> None:
+    settings = configured(candidate={"declares": {"kv_cache": "fp8"}})
+    like = replace(VLLM, memory_utilisation=0.92)
+    told_by = {
+        "a": Answered(models={"qwen": None}, engine=like),
+        "b": Answered(models={"qwen": None}, engine=replace(like, kv_dtype="fp8_e4m3")),
+    }
+    (warning,) = told(backend_lines(settings, answering(settings, **told_by)), Level.WARN)
+    assert "holds 46592 tokens and the baseline's 46592" in warning
 
 
 def test_no_capacity_for_the_control_is_warned_of_with_both_ways_out(configured: Configured) -> None:

@@ -1,0 +1,8 @@
+"""What inference engines say of themselves, and whether it holds still. Pure: pages in, facts out.
+
+facts        what one backend tells, and what of it identifies the artifact behind it
+pages        reading the engines' own pages; words   declared words against an engine's
+asking       which pages to ask for, in which order
+attribution  baseline against candidate: what differs besides the precision
+settling     when the backends of a tier agree, and since when (statistics A5)
+"""
