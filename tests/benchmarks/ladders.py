@@ -1,4 +1,4 @@
-"""The whole procedure simulated: three criteria, the A/A gate, one tier or four; the alarm after approval."""
+"""The whole procedure simulated: three criteria, the A/A gate, one tier or four."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.decision.detector import Stretch, first_alarm
 from service.decision.multiplicity import log_harm_threshold
 from tests.benchmarks.crossings import first_harm, first_pass
 from tests.benchmarks.procedure import (
@@ -174,22 +173,3 @@ def four_tiers(generator: np.random.Generator, sizes: Sizes) -> Iterator[Row]:
     yield share(
         (ended.first == REJECT).any(axis=1), measured="any rejected before it rings", case=case, **words
     )
-
-
-def delays(generator: np.random.Generator, sizes: Sizes) -> Iterator[Row]:
-    """After approval: units from a change for the worse to the alarm."""
-    for rise, median in ((0.04, 593), (0.02, 2381)):
-        found = []
-        for _ in range(sizes.delays):
-            stream = pair_stream(generator, sizes.horizon, 0.002 + rise, 0.002)
-            units = np.zeros(stream.length)
-            units[stream.at - 1] = stream.differences
-            alarm = first_alarm(Stretch(margin=MARGIN), units.tolist())
-            found.append(math.inf if alarm is None else alarm)
-        yield typical(
-            found,
-            measured="pairs to the alarm, median",
-            case=f"after approval, +{rise * 100:g} pp",
-            reference=f"{median:,}",
-            source="B2.5",
-        )

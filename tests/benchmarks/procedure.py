@@ -1,24 +1,29 @@
 """The whole decision on a ladder, for every look of an epoch at once: the vectorised form of `decide_ladder`.
 
-For pairs that are all scored, one in a conversation, with the gates outside of quality and control switched
-off. `test_procedure.py` compares it with the real function, look by look.
+For pairs that are all scored, one in a conversation, with coverage and attribution switched off and strata
+left out. `test_procedure.py` compares it with the real function, look by look.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.decision.eprocess import G10, H5, Grid, log_factors
-from service.decision.finding import thresholds
+from service.decision.evidence import Shown
 from service.decision.policy import AlphaSpending, Asked, Criterion, Gate, Hypothesis, LadderRule, Policy
+from service.decision.thresholds import thresholds
 from tests.benchmarks.crossings import Numbers, mixtures
 
 UNDECIDED, ACCEPT, REJECT = 0, 1, 2
 Codes = NDArray[np.int8]
+MISSING = -1
+"""Of a gate that no load run has looked at yet; afterwards what the latest one showed, by `CODE_OF`."""
+CODE_OF = {Shown.UNDECIDED: UNDECIDED, Shown.PASSED: ACCEPT, Shown.FAILED: REJECT}
 
 POLICY = Policy(
     criteria=(
@@ -37,6 +42,8 @@ POLICY = Policy(
     # All of alpha on this epoch: what a first attempt may err at most, and what the reference used.
     alpha_spending=AlphaSpending.FIRST_ATTEMPT,
 )
+GATED = replace(POLICY, gates={**POLICY.gates, Gate.SLO: Asked.REQUIRED, Gate.MONEY: Asked.REQUIRED})
+"""The same with the two gates that a load run decides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,11 +65,13 @@ def drawn_counts(
     return np.stack(drawn).cumsum(axis=1).astype(np.float64)
 
 
-def decide_looks(policy: Policy, tiers: Numbers, control: Numbers) -> Codes:
+def decide_looks(
+    policy: Policy, tiers: Numbers, control: Numbers, load_runs: Mapping[Gate, Codes] | None = None
+) -> Codes:
     """The decision on each tier at each look (tiers x looks).
 
     `tiers`: counts of harm, benefit and equal pairs so far (tiers x criteria x looks x 3); `control` without
-    the axis of tiers.
+    the axis of tiers. `load_runs`: for each gate that a load run decides, its state (tiers x looks).
     """
     if policy.ladder_rule is not LadderRule.FIXED_SEQUENCE:
         raise ValueError("only ladders in fixed sequence are simulated")
@@ -70,9 +79,13 @@ def decide_looks(policy: Policy, tiers: Numbers, control: Numbers) -> Codes:
     alarm = control_alarms(control, limits.warn)
     ready = _enough(policy, control)
     decisions = np.zeros((tiers.shape[0], tiers.shape[2]), dtype=np.int8)
+    failed, shown = np.zeros_like(decisions, dtype=bool), np.ones_like(decisions, dtype=bool)
+    for states in (load_runs or {}).values():
+        failed |= states == REJECT
+        shown &= states == ACCEPT
     below = np.ones(tiers.shape[2], dtype=bool)
     for tier, counts in enumerate(tiers):
-        harm, passing = np.zeros_like(below), np.ones_like(below)
+        harm, passing = failed[tier].copy(), shown[tier].copy()
         for criterion, table in zip(policy.criteria, counts, strict=True):
             pairs = table.sum(axis=-1)
             harmful = _harm(criterion, table) >= limits.harm

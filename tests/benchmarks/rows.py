@@ -24,10 +24,19 @@ class Sizes:
     pairs: int = 2000
     ladders: int = 600
     delays: int = 300
+    turns: int = 500
+    """Epochs of conversations with late damage."""
+    years: int = 500
+    """Tiers submitted every week for a year."""
+    strata: int = 1000
+    """Tiers with every stratum at the margin."""
+    gated: int = 300
+    """Ladders with the gates that load runs decide."""
     gates: int = 2000
     """Repeats of what is looked at once: money gates, single looks."""
     horizon: int = 20_000
     ladder_horizon: int = 30_000
+    alarm_horizon: int = 100_000
     ladder_step: int = 25
     """Pairs between two looks at a whole ladder."""
 

@@ -7,17 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from service.decision.evidence import Evidence
+from service.decision.evidence import Evidence, Measured
 from service.decision.ladder import decide_ladder
-from service.decision.policy import LadderRule, Policy
+from service.decision.policy import Gate, LadderRule, Policy
 from service.decision.tally import Tally
 from service.decision.verdict import Decision
 from tests.benchmarks.crossings import Numbers
 from tests.benchmarks.procedure import (
     ACCEPT,
+    CODE_OF,
+    GATED,
+    MISSING,
     POLICY,
     REJECT,
     UNDECIDED,
+    Codes,
     Rates,
     decide_looks,
     drawn_counts,
@@ -92,6 +96,41 @@ def test_every_look_decides_as_the_ladder_does(
         )
         assert [CODE[verdict.decision] for verdict in verdicts] == found[:, look].tolist(), look
     assert set(found.ravel().tolist()) == seen
+
+
+def measured(code: int) -> Measured | None:
+    return next((Measured(shown=shown, reason="r") for shown, each in CODE_OF.items() if each == code), None)
+
+
+def test_every_look_decides_as_the_ladder_does_with_load_runs() -> None:
+    """Three equal tiers whose gates change every few looks, each combination of states met."""
+    generator = np.random.default_rng(5)
+    looks, step, tiers = 60, 50, 3
+    counts = np.stack([drawn_counts(generator, EQUAL, looks=looks, step=step) for _ in range(tiers)])
+    controls = drawn_counts(generator, QUIET, looks=looks, step=step)
+    held = generator.choice([MISSING, UNDECIDED, ACCEPT, ACCEPT, REJECT], size=(2, tiers, looks // 3))
+    states: Codes = np.repeat(held, 3, axis=2).astype(np.int8)
+    found = decide_looks(GATED, counts, controls, {Gate.SLO: states[0], Gate.MONEY: states[1]})
+    for look in range(looks):
+        verdicts = decide_ladder(
+            GATED,
+            [
+                Evidence(
+                    model="m",
+                    tier=str(number),
+                    epoch="e",
+                    tiers_under_test=tiers,
+                    tallies=by_look(tier, look),
+                    control=by_look(controls, look),
+                    slo=measured(states[0, number, look]),
+                    money=measured(states[1, number, look]),
+                )
+                for number, tier in enumerate(counts)
+            ],
+        )
+        assert [CODE[verdict.decision] for verdict in verdicts] == found[:, look].tolist(), look
+    assert set(found.ravel().tolist()) == {UNDECIDED, ACCEPT, REJECT}
+    assert len({tuple(pair) for pair in states[:, :, -30:].reshape(2, -1).T.tolist()}) > 10
 
 
 def test_acceptance_waits_for_the_pairs_that_a_criterion_asks_for() -> None:

@@ -19,8 +19,13 @@ FEW = Sizes(
     ladders=4,
     delays=4,
     gates=4,
+    turns=4,
+    years=4,
+    strata=4,
+    gated=4,
     horizon=4000,
     ladder_horizon=1000,
+    alarm_horizon=1000,
 )
 
 
