@@ -78,7 +78,7 @@ def mean_of_blocks(costs: Sequence[float], *, level: float) -> Estimate:
         raise ValueError(f"a t interval needs at least 2 blocks, got {len(costs)}")
     mean = math.fsum(costs) / len(costs)
     variance = math.fsum((cost - mean) ** 2 for cost in costs) / (len(costs) - 1)
-    half = float(stdtrit(len(costs) - 1, (1 + level) / 2)) * math.sqrt(variance / len(costs))
+    half = _t(len(costs) - 1, level) * math.sqrt(variance / len(costs))
     return Estimate(value=mean, lower=mean - half, upper=mean + half)
 
 
@@ -86,7 +86,7 @@ def ratio_of_blocks(numerator: Sequence[float], denominator: Sequence[float], *,
     """Ratio of two independent means, Fieller 1954 limits (smaller t); ValueError if they are unbounded."""
     over, under = mean_of_blocks(numerator, level=level), mean_of_blocks(denominator, level=level)
     degrees = min(len(numerator), len(denominator)) - 1
-    quantile = float(stdtrit(degrees, (1 + level) / 2))
+    quantile = _t(degrees, level)
     spread_over = _standard_error(numerator) * quantile
     spread_under = _standard_error(denominator) * quantile
     square = under.value**2 - spread_under**2
@@ -94,8 +94,12 @@ def ratio_of_blocks(numerator: Sequence[float], denominator: Sequence[float], *,
         raise ValueError("the denominator's mean is not clearly different from 0")
     product = over.value * under.value
     root = math.sqrt(max(product**2 - square * (over.value**2 - spread_over**2), 0))
+    ratio = over.value / under.value
+    # Without any spread all three are one number, which rounding must not put in another order.
     return Estimate(
-        value=over.value / under.value, lower=(product - root) / square, upper=(product + root) / square
+        value=ratio,
+        lower=min(ratio, (product - root) / square),
+        upper=max(ratio, (product + root) / square),
     )
 
 
@@ -130,6 +134,14 @@ def money_shown(benefit: Estimate) -> Measured:
     if benefit.upper < 0:
         return Measured(shown=Shown.FAILED, reason=f"{limits}: upper limit < 0")
     return Measured(shown=Shown.UNDECIDED, reason=f"{limits}: the limits enclose 0")
+
+
+def _t(degrees: int, level: float) -> float:
+    """Student's two-sided quantile; ValueError unless 0 < level < 1."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must be in (0, 1), got {level}")
+    # From the lower tail: (1 + level) / 2 of a high level would be 1.
+    return -float(stdtrit(degrees, (1 - level) / 2))
 
 
 def _standard_error(values: Sequence[float]) -> float:

@@ -82,6 +82,13 @@ class Differences:
     def units(self) -> float:
         return float(self.counts.sum())
 
+    @property
+    def mean(self) -> float | None:
+        """The mean difference, in [-1, 1]; None without units."""
+        if not self.units:
+            return None
+        return min(1.0, max(-1.0, float(self.values @ self.counts) / self.units))
+
     def mirrored(self) -> Differences:
         """Harm and benefit exchanged."""
         return Differences(values=-self.values, counts=self.counts)
@@ -142,9 +149,11 @@ def upper_limit(differences: Differences, alpha: float, grid: Grid = G10) -> flo
     def excess(m: float) -> float:
         return log_e_noninferiority(differences, m, grid) - threshold
 
-    # E_NI never falls as m grows, and at -1 no bet can have won: the only open end is the upper one.
+    # E_NI never falls as m grows. At -1 no bet can have won, but just above it many units may have been enough.
     if excess(_EDGE) <= 0:
         return 1.0
+    if excess(-_EDGE) >= 0:
+        return -1.0
     return float(brentq(excess, -_EDGE, _EDGE, xtol=1e-13, maxiter=500))
 
 
@@ -153,4 +162,7 @@ def confidence_sequence(
 ) -> tuple[float, float]:
     """Limits of theta, each wrong with probability at most alpha over all looks (together 1 - 2 alpha)."""
     lower = -upper_limit(differences.mirrored(), alpha, lower_grid)
-    return lower, upper_limit(differences, alpha, upper_grid)
+    upper = upper_limit(differences, alpha, upper_grid)
+    # At the mean of the units both e-values are at most 1, so it lies between; rounding must not say otherwise.
+    mean = differences.mean
+    return (lower, upper) if mean is None else (min(lower, mean), max(upper, mean))

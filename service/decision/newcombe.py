@@ -28,7 +28,7 @@ def interval(*, both_failed: int, harm: int, benefit: int, n: int, level: float)
     both_passed = n - both_failed - harm - benefit
     if both_passed < 0:
         raise ValueError(f"more failures than pairs: {both_failed} + {harm} + {benefit} > {n}")
-    quantile = float(ndtri((1 + level) / 2))
+    quantile = -float(ndtri((1 - level) / 2))
     candidate, baseline = both_failed + harm, both_failed + benefit
     p_candidate, p_baseline = candidate / n, baseline / n
     lower_candidate, upper_candidate = wilson(candidate, n, quantile)

@@ -62,7 +62,8 @@ def fixed_pairs(
     restricted = float(restricted_benefit(harm, benefit, 1, margin))
     null_spread = math.sqrt(2 * restricted + margin - margin**2)
     true_spread = math.sqrt(max(discordance - difference**2, 0))
-    numerator = float(ndtri(1 - alpha)) * null_spread + float(ndtri(power)) * true_spread
+    # -ndtri(alpha), since 1 - alpha of a small alpha is 1.
+    numerator = -float(ndtri(alpha)) * null_spread + float(ndtri(power)) * true_spread
     # A power below alpha would need a negative number of deviations: no pair is needed for that.
     return design_effect * max(numerator, 0.0) ** 2 / (margin - difference) ** 2
 

@@ -65,7 +65,7 @@ def interval(
         raise ValueError(f"level must be in (0, 1), got {level}")
     if n == 0:
         return -1.0, 1.0
-    quantile = float(ndtri((1 + level) / 2))
+    quantile = -float(ndtri((1 - level) / 2))
 
     def upper(harm: float, benefit: float) -> float:
         def excess(d0: float) -> float:
@@ -73,6 +73,10 @@ def interval(
 
         if excess(_EDGE) >= 0:
             return 1.0
+        if excess(-_EDGE) <= 0:
+            return -1.0
         return float(brentq(excess, -_EDGE, _EDGE, xtol=1e-13, maxiter=500))
 
-    return -upper(c, b), upper(b, c)
+    # z is 0 at the estimate, which is therefore between the limits however close these are.
+    estimate = (b - c) / n
+    return min(-upper(c, b), estimate), max(upper(b, c), estimate)
