@@ -149,7 +149,7 @@ def upper_limit(differences: Differences, alpha: float, grid: Grid = G10) -> flo
     def excess(m: float) -> float:
         return log_e_noninferiority(differences, m, grid) - threshold
 
-    # E_NI never falls as m grows. At -1 no bet can have won, but just above it many units may have been enough.
+    # E_NI never falls as m grows. At -1 no bet can have won; just above it many units may have been enough.
     if excess(_EDGE) <= 0:
         return 1.0
     if excess(-_EDGE) >= 0:
@@ -163,6 +163,6 @@ def confidence_sequence(
     """Limits of theta, each wrong with probability at most alpha over all looks (together 1 - 2 alpha)."""
     lower = -upper_limit(differences.mirrored(), alpha, lower_grid)
     upper = upper_limit(differences, alpha, upper_grid)
-    # At the mean of the units both e-values are at most 1, so it lies between; rounding must not say otherwise.
+    # At the mean of the units both e-values are at most 1: it lies between, whatever rounding says.
     mean = differences.mean
     return (lower, upper) if mean is None else (min(lower, mean), max(upper, mean))

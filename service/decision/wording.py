@@ -40,4 +40,5 @@ def _e_value(log_e: float, digits: int) -> str:
     if abs(log_e) > math.log(1e6):
         exponent = math.floor(log_e / math.log(10))
         return f"{math.exp(log_e - exponent * math.log(10)):.{digits}g}e{exponent:+d}"
-    return f"{math.exp(log_e):.{digits}g}"
+    text = f"{math.exp(log_e):.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text else text

@@ -17,6 +17,8 @@ from service.decision.wording import compared_e_values, compared_shares, e_value
         (0.0, "1"),
         (math.log(20), "20"),
         (math.log(0.00123), "0.00123"),
+        (math.log(6400), "6400"),
+        (math.log(58_512.3), "58500"),
         (math.log(1.5e9), "1.5e+9"),
         (15455.239202521669, "1.33e+6712"),
         (-819.2605957692988, "1.58e-356"),
