@@ -30,7 +30,6 @@ from service.store.worker_counts import WorkerCounts
 from workers import tasks
 from workers.answering import Answering
 from workers.backends import Limits, Shadow
-from workers.guard import Guard
 from workers.judge import SECONDS_PER_ANSWER
 from workers.lifecycle import Life, PerProcess, follow
 from workers.metrics import Listener
@@ -39,6 +38,7 @@ from workers.replay import Bench, Terms
 from workers.schedule import QuietScheduler
 from workers.sweeper import Sweeper
 from workers.units import Scoring
+from workers.watching import Guard
 
 LISTEN = "TIERGATE_WORKER_LISTEN"
 LEASE_SECONDS = "TIERGATE_LEASE_SECONDS"
@@ -155,9 +155,11 @@ class _Roots:
                     policy=settings.policy,
                     epoch_of=functools.cache(settings.epoch_of),
                     control_on_serving=settings.shadow.on_serving,
+                    measured_seconds=settings.promotion.measured_seconds,
                 ),
                 db=db,
                 captures=captures,
+                promotion=settings.promotion,
             ),
             counts=WorkerCounts(captures.redis, worker=self.life.name),
             # Beyond the life of any capture, or a late message would be counted again.

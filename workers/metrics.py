@@ -20,6 +20,7 @@ REPLAYS = "tiergate_worker_replays_total"
 TOKENS = "tiergate_worker_shadow_tokens_total"
 BATCHES = "tiergate_worker_batches_total"
 GUARD_RUNS = "tiergate_guard_runs_total"
+GUARD_ACTIONS = "tiergate_guard_actions_total"
 BEAT_MESSAGES = "tiergate_beat_messages_total"
 
 HELP: Mapping[str, str] = {
@@ -29,6 +30,7 @@ HELP: Mapping[str, str] = {
     TOKENS: "Prompt plus answer tokens of shadow traffic.",
     BATCHES: "Batches of captures by ending: recorded, idle (all held or settled elsewhere), failed.",
     GUARD_RUNS: "Runs of the guard's tasks, done or failed; without growth beat or the guard is away.",
+    GUARD_ACTIONS: "What the guard decided: roll_back, roll_back_refused, slo_lost, frozen, promote ...",
     BEAT_MESSAGES: "Messages to the guard by ending: sent, left_out (its queue is long), failed.",
 }
 

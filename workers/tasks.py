@@ -16,9 +16,10 @@ from service.store.retention import retain
 from service.store.task_message import REPLAY_TASK
 from service.store.worker_counts import WorkerCounts
 from workers import metrics
-from workers.guard import Guard, publish_routes, watch_serving
+from workers.guard import publish_routes, watch_serving
 from workers.replay import Bench, replay_batch
 from workers.sweeper import Sweeper, Swept, sweep
+from workers.watching import Guard
 
 log = logging.getLogger("tiergate.worker")
 
@@ -65,9 +66,11 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
         copy_from_redis(room.guard.db, room.guard.captures.redis)
 
     def watch_routes(room: GuardRoom) -> None:
-        """Tell the proxies what Redis forgot; roll back what does harm."""
-        publish_routes(room.guard)
-        watch_serving(room.guard, now=time.time())
+        """Roll back what does harm; tell the proxies what Redis forgot."""
+        try:
+            watch_serving(room.guard, now=time.time())
+        finally:
+            publish_routes(room.guard)
 
     def retain_settled(room: GuardRoom) -> None:
         """Forget what is older than the retention."""
@@ -106,10 +109,21 @@ def _in_room(
         except StoreUnusable as error:
             log.error("%s: %s", name, error)
         finally:
-            room.counts.add({metrics.series(metrics.GUARD_RUNS, task=name, ending=ending): 1})
+            runs = {metrics.series(metrics.GUARD_RUNS, task=name, ending=ending): 1}
+            room.counts.add(runs | _actions(room.guard))
 
     run.__name__, run.__doc__ = work.__name__, work.__doc__
     return run
+
+
+def _actions(guard: Guard) -> dict[str, int]:
+    """What the guard did since it was last asked, as series."""
+    acted = dict(guard.acted)
+    guard.acted.clear()
+    return {
+        metrics.series(metrics.GUARD_ACTIONS, action=action, model=model): count
+        for (action, model), count in acted.items()
+    }
 
 
 def _ids(given: Any) -> list[str]:

@@ -6,7 +6,7 @@ from service.approval.errors import Problem, echo
 from service.approval.names import find_tier
 from service.approval.schemas import ApprovalBody
 from service.decision.ladder import next_lower_rung
-from service.decision.ramp import Promotion, with_share
+from service.decision.ramp import Promotion, handed_over, with_share
 from service.decision.verdict import Decision
 from service.fleet import Route, Tier
 from service.store.approvals import Approval
@@ -152,6 +152,4 @@ def rollback_target(standing: Standing, to: str | None) -> str:
 
 def without(route: Route, tier: str, target: str) -> Route:
     """The route with the tier's share given to the target."""
-    weights = {name: weight for name, weight in route.weights.items() if name != tier}
-    weights[target] = weights.get(target, 0) + route.weights.get(tier, 0)
-    return Route(model=route.model, weights=weights, version=route.version)
+    return Route(model=route.model, weights=handed_over(route.weights, tier, target), version=route.version)

@@ -92,9 +92,13 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         control_on_serving=settings.shadow.on_serving,
         allowed_hosts=(*settings.api.allowed_hosts, settings.api.host),
         allowed_origins=settings.api.allowed_origins,
+        promotion=settings.promotion,
     )
     question = Question(
-        policy=config.policy, epoch_of=config.epoch_of, control_on_serving=config.control_on_serving
+        policy=config.policy,
+        epoch_of=config.epoch_of,
+        control_on_serving=config.control_on_serving,
+        measured_seconds=config.promotion.measured_seconds,
     )
 
     def look() -> Look:

@@ -71,5 +71,12 @@ def with_share(weights: Mapping[str, int], tier: str, share: int) -> dict[str, i
     return {name: weight for name, weight in moved.items() if weight}
 
 
+def handed_over(weights: Mapping[str, int], tier: str, to: str) -> dict[str, int]:
+    """The weights once a tier's share is the other's as well."""
+    moved = {name: weight for name, weight in weights.items() if name != tier}
+    moved[to] = moved.get(to, 0) + weights.get(tier, 0)
+    return moved
+
+
 def _written(ramp: tuple[int, ...]) -> str:
     return ", ".join(f"{step} %" for step in ramp) or "none"

@@ -13,6 +13,7 @@ from service.settings.limits import refuse_limits_that_cannot_hold
 from service.settings.nearest import nearest
 from service.settings.policies import build_policy
 from service.settings.problems import Findings
+from service.settings.promotion import build_promotion
 from service.settings.secrets import sampling_salt
 from service.settings.shape import TiergateShape
 from service.settings.units import listen_or_socket
@@ -143,6 +144,7 @@ def build(
             tokens_per_day=shape.shadow.tokens_per_day,
             retries=shape.shadow.retries,
         ),
+        promotion=build_promotion(shape.policy.promotion),
         probe=probe,
         probes={name: build_probe(model.probe, probe) for name, model in shape.models.items()},
         slo={

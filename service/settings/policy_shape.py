@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field
 import evaluators
 from service.settings.forms import Age, Count, Duration, Factor, Points, Section, Shape, Share, written
 from service.settings.nearest import nearest
+from service.settings.promotion import PromotionShape
 
 
 def _evaluator(name: str) -> str:
@@ -97,6 +98,9 @@ class PolicyShape(Shape):
     )
     on_harm: Literal["roll_back", "ask"] = Field(
         default="roll_back", description="What the guard does when a promoted tier is shown to harm."
+    )
+    promotion: Annotated[PromotionShape, Section] = Field(
+        default=PromotionShape(), description="How an approved tier gets its share of the clients."
     )
     ladder_rule: Literal["fixed_sequence", "independent"] = Field(
         default="fixed_sequence",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import evaluators
 from service.decision.policy import Policy
+from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder, Tier
 from service.proxy.config import ProxyConfig
 from service.store.capture import Keyring
@@ -104,6 +105,7 @@ class Settings:
     slo: Mapping[str, Slo] = field(default_factory=dict)
     """By model."""
     money: Money = Money()
+    promotion: Promotion = AT_ONCE
 
     def probe_of(self, model: str) -> ProbePlan:
         """The model's own probe plan, or the one for all."""

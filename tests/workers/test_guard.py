@@ -19,7 +19,9 @@ from service.store.routes import current_route, set_route
 from service.store.standing import Question, read_standing
 from service.store.units import PairRow, Unit
 from tests.workers.scripted import Reply, Script, ScriptedBackend
-from workers.guard import Guard, does_harm, publish_routes, watch_serving
+from workers.guard import publish_routes, watch_serving
+from workers.rollback import does_harm
+from workers.watching import Guard
 
 Backends = Callable[[Script], ScriptedBackend]
 NOW = 1_000_000.0

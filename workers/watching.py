@@ -1,0 +1,91 @@
+"""What the guard's parts share: what they watch with, and how they say something once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from redis import RedisError
+
+from service.approval.backends import ask_health
+from service.approval.capacity import in_the_way
+from service.decision.ramp import AT_ONCE, Promotion
+from service.fleet import Ladder, Route
+from service.store.captures import Captures
+from service.store.database import Database
+from service.store.decisions import Entry, append, read
+from service.store.standing import Question, Rung, Standing
+
+log = logging.getLogger("tiergate.guard")
+
+ACTOR = "guard"
+"""Signs what is decided here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """What watching needs."""
+
+    ladders: Mapping[str, Ladder]
+    question: Question
+    db: Database
+    captures: Captures
+    promotion: Promotion = AT_ONCE
+    health_seconds: float = 2.0
+    """How long a backend may take to say that it is up before a route moves to it."""
+    told: set[tuple[str, str, str, str]] = field(default_factory=set)
+    """(action, model, tier, epoch) known to be in the decision log."""
+    acted: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """What was done since it was last read for metrics, by (action, model)."""
+
+
+def lacks_room(guard: Guard, standing: Standing, route: Route, tier: str) -> str | None:
+    """Why the tier cannot take its share of the route, None when it can; asks its backends."""
+    asked = standing.ladder.tier(tier)
+    health = asyncio.run(ask_health(asked, timeout_seconds=guard.health_seconds))
+    return in_the_way(standing.ladder, health, standing.route, route)
+
+
+def publish(guard: Guard, route: Route) -> None:
+    """Tell the proxies now; without Redis they are told when it is back."""
+    try:
+        guard.captures.publish_route(route)
+    except RedisError as error:
+        log.error("route of %s not published yet: %s", route.model, error)
+
+
+def tell_once(
+    guard: Guard, action: str, model: str, rung: Rung, now: float, detail: Mapping[str, object]
+) -> None:
+    """One row in the decision log for each tier and epoch, across restarts."""
+    assert rung.verdict is not None, "only a rung with a verdict has something to tell"
+    epoch = rung.verdict.epoch
+    mark = (action, model, rung.tier.name, epoch)
+    if mark in guard.told:
+        return
+    if not any(
+        (entry.action, entry.tier, entry.detail.get("epoch")) == (action, rung.tier.name, epoch)
+        for entry in _entries(guard.db, model)
+    ):
+        log.error("%s: %s: %s: %s", model, rung.tier.name, action, detail)
+        append(
+            guard.db,
+            at=now,
+            actor=ACTOR,
+            action=action,
+            model=model,
+            tier=rung.tier.name,
+            detail={"epoch": epoch, **detail},
+        )
+        guard.acted[action, model] += 1
+    guard.told.add(mark)
+
+
+def _entries(db: Database, model: str) -> Iterator[Entry]:
+    after = 0
+    while rows := read(db, model, after=after, limit=1000):
+        yield from rows
+        after = rows[-1].seq
