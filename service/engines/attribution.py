@@ -19,6 +19,8 @@ _STACK = {
     "prefix_caching": "prefix caching",
     "memory_utilisation": "memory utilisation",
 }
+_LONGEST_SHOWN = 200
+"""Characters of one side's defaults in a sentence."""
 _PRECISION = {"weights": "weights", "kv_dtype": "KV cache type"}
 
 
@@ -88,7 +90,7 @@ def _unlike(first: str, second: str) -> tuple[str, str]:
     one, other = json.loads(first), json.loads(second)
     names = sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
     shown = [{name: defaults.get(name) for name in names} for defaults in (one, other)]
-    return json.dumps(shown[0]), json.dumps(shown[1])
+    return json.dumps(shown[0])[:_LONGEST_SHOWN], json.dumps(shown[1])[:_LONGEST_SHOWN]
 
 
 def _shown(value: object) -> str:

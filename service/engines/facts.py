@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,23 +37,20 @@ class EngineFacts:
 
     @property
     def identity(self) -> dict[str, object]:
-        """What must be the same in all replicas and throughout an epoch.
+        """What must be the same in all replicas and throughout an epoch, as far as it is told.
 
         Not the size of the KV cache: it is measured at every start and differs by a block or two.
         """
-        return {name: told for name, told in asdict(self).items() if name not in _MEASURED}
+        facts = asdict(self)
+        return {name: told for name, told in facts.items() if told is not None and name not in _MEASURED}
 
     def merged(self, other: EngineFacts) -> EngineFacts | None:
         """What both tell together; None where they contradict each other. Silence contradicts nothing."""
-        if any(
-            None not in (told, theirs) and told != theirs
-            for told, theirs in zip(self.identity.values(), other.identity.values(), strict=True)
-        ):
+        mine, theirs = self.identity, other.identity
+        if any(mine[name] != theirs[name] for name in mine.keys() & theirs.keys()):
             return None
-        mine = asdict(self)
-        return EngineFacts(
-            **{name: told if mine[name] is None else mine[name] for name, told in asdict(other).items()}
-        )
+        silent = [field.name for field in fields(self) if getattr(self, field.name) is None]
+        return replace(self, **{name: getattr(other, name) for name in silent})
 
     def as_json(self) -> str:
         """Canonical: equal facts are equal texts; what is unknown is left out."""

@@ -15,6 +15,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from service.engines.facts import EngineFacts
 
 _CACHE_CONFIG = "vllm:cache_config_info"
+_LONGEST_WORD = 200
+"""Characters of one word of an engine."""
+_LONGEST_DEFAULTS = 4000
+"""Characters of all defaults of sampling."""
 _LLAMA_SAMPLING = frozenset(
     {
         "temperature", "dynatemp_range", "dynatemp_exponent", "top_k", "top_p", "min_p", "top_n_sigma",
@@ -79,7 +83,7 @@ def sglang(server_info: str) -> EngineFacts | None:
         chat_template=_text(page.get("chat_template")),
         prefix_caching=not without_cache if isinstance(without_cache, bool) else None,
         memory_utilisation=_share(page.get("mem_fraction_static")),
-        sampling=_canonical(sampling) if sampling else None,
+        sampling=_canonical(sampling),
     )
 
 
@@ -102,7 +106,7 @@ def llama_cpp(props: str) -> EngineFacts | None:
         weights=_text(page.get("model_ftype")),
         max_model_len=_count(settings.get("n_ctx")),
         chat_template=_digest(template) if isinstance(template, str) and template else None,
-        sampling=_canonical(sampling) if sampling else None,
+        sampling=_canonical(sampling),
     )
 
 
@@ -127,15 +131,17 @@ def _blocks(labels: Mapping[str, str]) -> int | None:
 def _label(labels: Mapping[str, str], name: str) -> str | None:
     """A label's value; Python's None, which vLLM writes out, is not told."""
     told = labels.get(name)
-    return None if told in (None, "", "None") else told
+    return None if told == "None" else _text(told)
 
 
 def _digest(text: str) -> str:
     return f"sha256:{sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-def _canonical(told: Mapping[str, object]) -> str:
-    return json.dumps(told, sort_keys=True, separators=(",", ":"), default=str)
+def _canonical(told: Mapping[str, object]) -> str | None:
+    """ASCII; None without anything in it, and for what is too long to be somebody's defaults."""
+    text = json.dumps(told, sort_keys=True, separators=(",", ":"))
+    return text if told and len(text) <= _LONGEST_DEFAULTS else None
 
 
 def _mapping(page: str) -> dict[str, object]:
@@ -147,7 +153,10 @@ def _mapping(page: str) -> dict[str, object]:
 
 
 def _text(told: object) -> str | None:
-    return told if isinstance(told, str) and told else None
+    """As it can be stored and printed, whatever a server sends."""
+    if not isinstance(told, str) or not told:
+        return None
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in told[:_LONGEST_WORD])
 
 
 def _count(told: object) -> int | None:

@@ -38,7 +38,8 @@ class Settlement:
 
     settled: EngineFacts | None = None
     """What its evidence belongs to; None until its engines first told anything."""
-    settled_at: float | None = None
+    settled_since: float | None = None
+    """Unix seconds: older answers may be another artifact's; None while there was never another."""
     agreed: EngineFacts | None = None
     """What all that answer tell now; None while they disagree."""
     agreed_since: float | None = None
@@ -51,7 +52,7 @@ class Settlement:
 def settle(before: Settlement, words: Sequence[Word], *, now: float) -> Settlement:
     """After one look at all backends of a tier; `words` has each backend's latest, however old."""
     kept = [word for word in words if now - word.at <= KEPT_SECONDS]
-    if not any(word.at >= now for word in kept):
+    if not any(word.at == now for word in kept):
         return before  # nobody answered, so nothing is known; the gap will tell
     heard = replace(before, heard_at=now)
     if apart := disagreement({word.backend: word.facts for word in kept}):
@@ -63,16 +64,20 @@ def settle(before: Settlement, words: Sequence[Word], *, now: float) -> Settleme
         heard = replace(heard, agreed=agreed, agreed_since=now)
     settled = before.settled
     if settled is None:
-        return replace(heard, settled=agreed, settled_at=now, unsettled="")
+        since = heard.agreed_since if before.unsettled else None
+        return replace(heard, settled=agreed, settled_since=since, unsettled="")
     resumed = agreed.merged(settled) is not None
     if resumed and not before.unsettled:
         return heard
     assert heard.agreed_since is not None, "there is agreement"
     if now - heard.agreed_since < SETTLE_SECONDS:
         return replace(heard, unsettled=_waiting(settled, agreed, resumed=resumed))
-    if resumed:
-        return replace(heard, unsettled="")
-    return replace(heard, settled=heard.agreed, settled_at=now, unsettled="")
+    return replace(
+        heard,
+        settled=settled if resumed else heard.agreed,
+        settled_since=heard.agreed_since,
+        unsettled="",
+    )
 
 
 def _together(kept: Sequence[Word]) -> EngineFacts:

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from sqlalchemy.exc import (
     ProgrammingError,
 )
 
+from service.store import engine_tables as engine_tables  # its tables belong to the same schema
 from service.store import schema
 
 _BUSY_SECONDS = 20.0
@@ -44,6 +46,7 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._shared: ContextVar[Connection | None] = ContextVar("shared", default=None)
 
     @property
     def shown_url(self) -> str:
@@ -55,8 +58,21 @@ class Database:
         return self._engine.dialect.name == "sqlite"
 
     @contextmanager
+    def one_moment(self) -> Iterator[Connection]:
+        """Within the block, whatever its task reads sees the same moment: one transaction for all."""
+        with self.read() as connection:
+            token = self._shared.set(connection)
+            try:
+                yield connection
+            finally:
+                self._shared.reset(token)
+
+    @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction in which every statement sees the same moment."""
+        if (shared := self._shared.get()) is not None:
+            yield shared
+            return
         options: dict[str, Any] = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
         with (
             self._translated(),
