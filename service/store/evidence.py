@@ -1,181 +1,159 @@
-"""Reading evidence: tallies for a verdict, coverage, the epoch's attempt, the pairs behind them."""
+"""Reading evidence: tallies for the verdicts of a ladder, and the pairs behind them.
+
+Evidence counts in the order in which its captures were taken, whatever was recorded first. Failures tend to
+be slow (an answer that runs away, a replay that is tried again): counted as they finish, the clean pairs
+would come first, and whoever looks at that moment would accept far more often than alpha allows. So what
+overtook a capture that is still being replayed is taken off again, from every count.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import groupby
 from typing import NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, case, func, or_, select
 
-from service.decision.evidence import Coverage
 from service.decision.tally import Tally, Triple
-from service.store.capture import model_mark
-from service.store.counters import Count, ledger_key, split_ledger_key
+from service.store.counting import Counts, Part
 from service.store.database import Database
-from service.store.leases import State
-from service.store.schema import captures, epochs, ledger_counters, pairs, tallies, units
+from service.store.leases import MOST_AWAITED as MOST_AWAITED
+from service.store.leases import oldest_awaited
+from service.store.schema import pairs, units
+from service.store.tally_tables import tallies
 from service.store.units import Arm, Kind, PairOutcome, PairRow
 
-MOST_AWAITED = 3
-"""Times a capture may be taken and still be waited for: one that ends its workers must not hold up others."""
+
+class Place(NamedTuple):
+    """Whose evidence, against what, and in which epoch."""
+
+    tier: str
+    arm: str
+    """An Arm."""
+    epoch: str
+
+
+TalliesAt = Mapping[Place, Mapping[str, Tally]]
+"""By place and evaluator."""
 
 
 def read_tallies(db: Database, *, model: str, tier: str, arm: str, epoch: str) -> dict[str, Tally]:
-    """The evidence of one arm by evaluator, strata summed; as cheap for a million pairs as for ten.
-
-    Evidence counts in the order in which its captures were taken, whatever was recorded first. Failures tend
-    to be slow (an answer that runs away, a replay that is tried again): counted as they finish, the clean
-    pairs would come first, and whoever looks at that moment would accept far more often than alpha allows.
-    """
-    counts = (tallies.c.kind, tallies.c.reason, tallies.c.pairs, tallies.c.harm, tallies.c.benefit)
+    """The evidence of one arm by evaluator; as cheap for a million pairs as for ten."""
+    place = Place(tier, Arm(arm).value, epoch)
     with db.read() as connection:
-        rows = connection.execute(
-            select(tallies.c.evaluator, *counts, func.sum(tallies.c.amount).label("amount"))
-            .where(
-                tallies.c.model == model,
-                tallies.c.tier == tier,
-                tallies.c.arm == Arm(arm).value,
-                tallies.c.epoch == epoch,
-            )
-            .group_by(tallies.c.evaluator, *counts)
-        ).all()
-        ahead = list(_ahead(connection, model=model, tier=tier, arm=Arm(arm).value, epoch=epoch))
-    found: defaultdict[str, list[TallyCount]] = defaultdict(list)
-    for evaluator, count in ahead:
-        found[evaluator].append(count)
-    for row in rows:
-        triple = Triple(row.pairs, row.harm, row.benefit)
-        found[row.evaluator].append(TallyCount(Kind(row.kind), row.reason, triple, int(row.amount)))
-    return {name: tally_of(counts) for name, counts in sorted(found.items())}
+        ahead = overtaking(connection, model, [place])
+        return dict(tallies_at(connection, model, [place], ahead)[place])
 
 
-def _ahead(
-    connection: Connection, *, model: str, tier: str, arm: str, epoch: str
-) -> Iterator[tuple[str, TallyCount]]:
-    """What to take off again: units that count and overtook a capture which is still being replayed."""
-    oldest = connection.execute(
-        select(func.min(captures.c.taken_at)).where(
-            captures.c.state == State.LEASED,
-            captures.c.mark == model_mark(model),
-            captures.c.leases <= MOST_AWAITED,
-        )
-    ).scalar()
-    if oldest is None:
-        return
-    passed = pairs.c.baseline_passed, pairs.c.candidate_passed
+def tallies_at(connection: Connection, model: str, places: Collection[Place], ahead: Counts) -> TalliesAt:
+    """The evidence of whole ladders by evaluator, in one query, without what overtook."""
     rows = connection.execute(
-        select(units.c.unit_id, units.c.evaluator, *passed)
+        select(*(tallies.c[name] for name in (*Place._fields, "evaluator", *TallyCount._fields))).where(
+            tallies.c.model == model, within(tallies, places)
+        )
+    ).all()
+    counts: defaultdict[Place, defaultdict[str, list[TallyCount]]] = defaultdict(lambda: defaultdict(list))
+    for tier, arm, epoch, evaluator, *count in rows:
+        counts[Place(tier, arm, epoch)][evaluator].append(TallyCount(*count))
+    for key, amount in ahead.tallies.items():
+        found = TallyCount(key.kind, key.reason, key.pairs, key.harm, key.benefit, amount)
+        counts[Place(key.tier, key.arm, key.epoch)][key.evaluator].append(found)
+    return {
+        place: {name: tally_of(found) for name, found in sorted(counts[place].items())} for place in places
+    }
+
+
+def within(table: Table, places: Collection[Place]) -> ColumnElement[bool]:
+    """Rows of these places, found by the beginning of the key."""
+    return or_(
+        False,
+        *(
+            and_(table.c.tier == place.tier, table.c.arm == place.arm, table.c.epoch == place.epoch)
+            for place in places
+        ),
+    )
+
+
+def overtaking(connection: Connection, model: str, places: Collection[Place]) -> Counts:
+    """What to add so that only what counts by now is left: negative amounts."""
+    counts = Counts()
+    oldest = oldest_awaited(connection, model)
+    if oldest is None or not places:
+        return counts
+    passed, did = pairs.c.baseline_passed, pairs.c.candidate_passed
+    rows = connection.execute(
+        select(
+            *(units.c[name] for name in ("conversation", *Place._fields, "evaluator", "version")),
+            *(units.c[name] for name in ("stratum", "marginals", "tenant")),
+            func.count().label("pairs"),
+            _amount_of(passed & ~did).label("harm"),
+            _amount_of(~passed & did).label("benefit"),
+            _amount_of(~passed & ~did).label("both_failed"),
+        )
         .join(pairs, pairs.c.unit_id == units.c.unit_id)
         .where(
             units.c.model == model,
-            units.c.tier == tier,
-            units.c.arm == arm,
+            within(units, places),
             units.c.taken_at >= oldest,
-            units.c.epoch == epoch,
             units.c.counted,
             pairs.c.outcome == PairOutcome.SCORED,
         )
-        .order_by(units.c.unit_id)
+        .group_by(units.c.unit_id)
     )
-    for (_, evaluator), group in groupby(rows, key=lambda row: (row.unit_id, row.evaluator)):
-        judged = [(row.baseline_passed, row.candidate_passed) for row in group]
-        triple = Triple(len(judged), judged.count((True, False)), judged.count((False, True)))
-        yield evaluator, TallyCount(Kind.UNIT, "", triple, -1)
-        yield evaluator, TallyCount(Kind.BOTH_FAILED, "", Triple(0, 0, 0), -judged.count((False, False)))
+    conversations: defaultdict[tuple[str, ...], list[Part]] = defaultdict(list)
+    for row in rows:
+        place = (model, row.tier, row.arm, row.epoch, row.evaluator, row.version)
+        part = Part(
+            *place,
+            (row.stratum, *row.marginals.split()),
+            row.tenant,
+            int(row.pairs),
+            int(row.harm),
+            int(row.benefit),
+            int(row.both_failed),
+        )
+        conversations[(row.conversation, *place)].append(part)
+    for parts in conversations.values():
+        counts.add_conversation(parts, sign=-1)
+    return counts
+
+
+def _amount_of(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.sum(case((condition, 1), else_=0))
 
 
 class TallyCount(NamedTuple):
-    """One row of `tallies`, strata summed."""
+    """One row of a tally, apart from where it belongs."""
 
-    kind: Kind
+    kind: str
     reason: str
-    triple: Triple
+    pairs: int
+    harm: int
+    benefit: int
     amount: int
 
 
 def tally_of(counts: Iterable[TallyCount]) -> Tally:
     """All rows of one evaluator as a Tally, made at once: a row alone need not be one."""
-    units: Counter[Triple] = Counter()
+    counted: Counter[Triple] = Counter()
     unscored: Counter[str] = Counter()
     both_failed = not_counted = 0
-    for count in counts:
-        match count.kind:
-            case Kind.UNIT:
-                units[count.triple] += count.amount
-            case Kind.BOTH_FAILED:
-                both_failed += count.amount
-            case Kind.NOT_COUNTED:
-                not_counted += count.amount
-            case Kind.UNSCORED:
-                unscored[count.reason] += count.amount
-    counted = {triple: amount for triple, amount in units.items() if amount}
-    return Tally(units=counted, unscored=dict(unscored), both_failed=both_failed, not_counted=not_counted)
-
-
-def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:
-    """Requests by stratum, as the proxies saw them and as they count.
-
-    A request counts under several evaluators, and under recall with a pair for each needle: were all of these
-    added up, long contexts would crowd out the rest. So a stratum has as many as its busiest evaluator.
-    """
-    prefix = ledger_key(Count.TRAFFIC, model, "-").removesuffix("-")
-    with db.read() as connection:
-        seen = connection.execute(
-            select(ledger_counters.c.counter, func.sum(ledger_counters.c.amount).label("amount"))
-            .where(ledger_counters.c.counter.startswith(prefix, autoescape=True))
-            .group_by(ledger_counters.c.counter)
-        ).all()
-        counted = connection.execute(
-            select(tallies.c.stratum, func.sum(tallies.c.amount).label("amount"))
-            .where(
-                tallies.c.model == model,
-                tallies.c.tier == tier,
-                tallies.c.arm == Arm.CANDIDATE.value,
-                tallies.c.epoch == epoch,
-                tallies.c.kind == Kind.UNIT.value,
-            )
-            .group_by(tallies.c.evaluator, tallies.c.stratum)
-        ).all()
-    evidence: defaultdict[str, int] = defaultdict(int)
-    for row in counted:
-        evidence[row.stratum] = max(evidence[row.stratum], int(row.amount))
-    return Coverage(
-        traffic={split_ledger_key(row.counter).detail: int(row.amount) for row in seen},
-        evidence=dict(evidence),
+    for kind, reason, n, harm, benefit, amount in counts:
+        if kind == Kind.UNIT:
+            counted[Triple(n, harm, benefit)] += amount
+        elif kind == Kind.BOTH_FAILED:
+            both_failed += amount
+        elif kind == Kind.NOT_COUNTED:
+            not_counted += amount
+        elif Kind(kind) is Kind.UNSCORED:
+            unscored[reason] += amount
+    return Tally(
+        units={triple: amount for triple, amount in counted.items() if amount},
+        unscored=dict(unscored),
+        both_failed=both_failed,
+        not_counted=not_counted,
     )
-
-
-def epoch_attempt(db: Database, model: str, tier: str, epoch: str, min_pairs: int) -> int:
-    """j of statistics A5: this is the j-th epoch of the tier to reach its minimum of pairs.
-
-    An epoch takes its number at the first look after it got there and keeps it, so that no two ever share one
-    and coming back to a hash resumes it; before that, the number that it would take now.
-    """
-    mine = (epochs.c.model == model) & (epochs.c.tier == tier)
-    with db.read() as connection:
-        taken = {
-            str(row.epoch): int(row.attempt)
-            for row in connection.execute(select(epochs.c.epoch, epochs.c.attempt).where(mine))
-        }
-    if epoch in taken:
-        return taken[epoch]
-    reached = any(
-        tally.n >= min_pairs
-        for tally in read_tallies(db, model=model, tier=tier, arm=Arm.CANDIDATE, epoch=epoch).values()
-    )
-    if not reached:
-        return len(taken) + 1
-    with db.write() as connection:
-        db.lock(connection, f"epochs of {model} {tier}")
-        found = connection.execute(select(epochs.c.attempt).where(mine, epochs.c.epoch == epoch)).scalar()
-        if found is not None:
-            return int(found)
-        attempt = connection.execute(select(func.count()).select_from(epochs).where(mine)).scalar_one() + 1
-        connection.execute(epochs.insert().values(model=model, tier=tier, epoch=epoch, attempt=attempt))
-    return int(attempt)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

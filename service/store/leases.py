@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from enum import StrEnum
 
-from sqlalchemy import Connection, case, select, update
+from sqlalchemy import Connection, case, func, select, update
 
-from service.store.capture import mark_of
+from service.store.capture import mark_of, model_mark
 from service.store.database import Database
 from service.store.schema import captures
 
+MOST_AWAITED = 3
+"""Times a capture may be taken and evidence still wait for it: one that ends its workers must not hold up
+others."""
 _CHUNK = 500
 
 
@@ -162,6 +165,17 @@ def held(db: Database, capture_ids: Collection[str], now: float) -> set[str]:
                 )
             ).scalars()
         }
+
+
+def oldest_awaited(connection: Connection, model: str) -> float | None:
+    """When the oldest capture of a model that is still being replayed was taken; None when none is."""
+    return connection.execute(
+        select(func.min(captures.c.taken_at)).where(
+            captures.c.state == State.LEASED,
+            captures.c.mark == model_mark(model),
+            captures.c.leases <= MOST_AWAITED,
+        )
+    ).scalar()
 
 
 def settle(

@@ -16,6 +16,7 @@ from service.store.capture import mark_of, model_mark
 from service.store.captures import Captures
 from service.store.counters import Count, LedgerKey, split_ledger_key
 from service.store.counters import ledger_key as ledger_key
+from service.store.counting import DUE
 from service.store.database import Database
 from service.store.leases import State, settled
 from service.store.schema import (
@@ -28,7 +29,7 @@ from service.store.schema import (
     pair_ledger,
     settled_captures,
 )
-from service.store.units import DUE, PairOutcome
+from service.store.units import PairOutcome
 
 _CHUNK = 500
 

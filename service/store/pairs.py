@@ -2,29 +2,33 @@
 
 A unit counts for its conversation when its capture was the first to claim it (statistics A2, `units:
 first_sampled`) and the same request, by digest, has not counted before in the epoch; otherwise it is kept and
-shown.
+shown. One that waits (`units: closed_conversations`) counts with all others of its conversation when that is
+closed (`closing`), and not at all when it already is.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
-from sqlalchemy import Connection, Executable, Table, delete, select
+from sqlalchemy import Connection, Executable, Table, case, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.store.conversations import conversation_of as conversation_of
+from service.store.counting import Counts, recorded
 from service.store.database import Database
 from service.store.leases import State, settle
 from service.store.schema import captures as captures_table
 from service.store.schema import claims as claims_table
-from service.store.schema import pair_ledger, tallies
+from service.store.schema import conversations, pair_ledger
 from service.store.schema import pairs as pairs_table
 from service.store.schema import units as units_table
+from service.store.tally_tables import stratum_sums, stratum_tallies, takings, tallies, tenant_tallies
 from service.store.units import Arm as Arm
 from service.store.units import Claim as Claim
-from service.store.units import LedgerRow, TallyRow, ledger_rows, tally_rows
 from service.store.units import PairOutcome as PairOutcome
 from service.store.units import PairRow as PairRow
 from service.store.units import Unit as Unit
@@ -52,7 +56,7 @@ def claim(db: Database, claims: Sequence[Claim], *, capture_id: str) -> set[Clai
 
 
 def _holds(claim: Claim, holders: Mapping[str, str], capture_id: str) -> bool:
-    return all(holders[key] == capture_id for key in claim.keys)
+    return all(holders.get(key) == capture_id for key in claim.keys)
 
 
 def record(
@@ -86,40 +90,83 @@ def _add(db: Database, connection: Connection, capture_id: str, units: Sequence[
     # remain.
     known = set(
         connection.execute(
-            select(units_table.c.unit_id).where(units_table.c.unit_id.in_([unit.id for unit in units]))
+            select(units_table.c.unit_id).where(
+                units_table.c.conversation.in_({unit.conversation for unit in units}),
+                units_table.c.capture_id == capture_id,
+            )
         ).scalars()
     )
     fresh = [unit for unit in units if unit.id not in known]
     if not fresh:
         return
-    wanted = [key for unit in fresh if unit.counted for key in unit.claim.keys]
-    holders = _claim_keys(db, connection, wanted, capture_id) if wanted else {}
-    counted = [unit.counted and _holds(unit.claim, holders, capture_id) for unit in fresh]
     taken_at = connection.execute(
         select(captures_table.c.taken_at).where(captures_table.c.capture_id == capture_id)
     ).scalar_one()
-    connection.execute(
-        units_table.insert(),
-        [
-            {**_unit_row(unit, counts), "taken_at": taken_at}
-            for unit, counts in zip(fresh, counted, strict=True)
-        ],
+    placed = _place(db, connection, capture_id, fresh, taken_at)
+    connection.execute(units_table.insert(), [{**_unit_row(unit), "taken_at": taken_at} for unit in placed])
+    connection.execute(pairs_table.insert(), [row for unit in placed for row in _pair_rows(unit)])
+    add_counts(db, connection, recorded(placed, taken=not known))
+
+
+def _place(
+    db: Database, connection: Connection, capture_id: str, units: Sequence[Unit], taken_at: float
+) -> list[Unit]:
+    """The units as they are to be recorded: counted, waiting or late only where that is granted."""
+    closed = {
+        name: _is_closed(db, connection, name, model, taken_at)
+        for name, model in sorted({(unit.conversation, unit.model) for unit in units if unit.waits})
+    }
+    asking = [unit for unit in units if unit.counted or unit.waits]
+    holders = _claim_keys(db, connection, {key for unit in asking for key in unit.claim.keys}, capture_id)
+    placed = []
+    for unit in units:
+        granted = _holds(unit.claim, holders, capture_id)
+        late = unit.waits and closed[unit.conversation]
+        if late and granted and unit.claim.keys:
+            # What does not count leaves its request to a later conversation.
+            connection.execute(delete(claims_table).where(claims_table.c.claim.in_(unit.claim.keys)))
+        placed.append(
+            unit.when_late()
+            if late
+            else replace(unit, counted=unit.counted and granted, waits=unit.waits and granted)
+        )
+    return placed
+
+
+def _is_closed(db: Database, connection: Connection, conversation: str, model: str, taken_at: float) -> bool:
+    """Whether a conversation was closed; if not, it stays open, locked, and knows of this request."""
+    insert = db.insert(conversations).values(
+        conversation=conversation, model=model, last_at=taken_at, closed_at=None
     )
-    connection.execute(pairs_table.insert(), [row for unit in fresh for row in _pair_rows(unit)])
-    tally: Counter[TallyRow] = Counter()
-    ledger: Counter[LedgerRow] = Counter()
-    for unit, counts in zip(fresh, counted, strict=True):
-        tally.update(tally_rows(unit, counted=counts))
-        ledger.update(ledger_rows(unit))
-    increment(db, connection, tallies, [{**key._asdict(), "amount": tally[key]} for key in sorted(tally)])
-    increment(
-        db, connection, pair_ledger, [{**key._asdict(), "amount": ledger[key]} for key in sorted(ledger)]
+    later = (conversations.c.last_at < insert.excluded.last_at) & conversations.c.closed_at.is_(None)
+    known = insert.on_conflict_do_update(
+        index_elements=[conversations.c.conversation],
+        set_={"last_at": case((later, insert.excluded.last_at), else_=conversations.c.last_at)},
+    ).returning(conversations.c.closed_at)
+    return connection.execute(known).scalar() is not None
+
+
+def add_counts(db: Database, connection: Connection, counts: Counts) -> None:
+    """Add to every table of counts; always in this order, and by key within one: who adds never deadlocks."""
+    amounts: tuple[tuple[Table, Counter[Any]], ...] = (
+        (tallies, counts.tallies),
+        (stratum_tallies, counts.strata),
+        (tenant_tallies, counts.tenants),
+        (pair_ledger, counts.ledger),
+        (takings, counts.takings),
     )
+    for table, counter in amounts:
+        rows = [{**key._asdict(), "amount": amount} for key, amount in sorted(counter.items()) if amount]
+        increment(db, connection, table, rows)
+    sums = sorted(counts.sums.items())
+    increment(db, connection, stratum_sums, [{**key._asdict(), **each._asdict()} for key, each in sums])
 
 
 def _claim_keys(db: Database, connection: Connection, keys: Iterable[str], capture_id: str) -> dict[str, str]:
     """The holder of each key after claiming what was free; sorted, so that two who claim never deadlock."""
     wanted = sorted(set(keys))
+    if not wanted:
+        return {}
     connection.execute(
         db.insert(claims_table).on_conflict_do_nothing(),
         [{"claim": key, "capture_id": capture_id} for key in wanted],
@@ -131,7 +178,7 @@ def _claim_keys(db: Database, connection: Connection, keys: Iterable[str], captu
 def increment(
     db: Database, connection: Connection, table: Table, rows: Sequence[Mapping[str, object]]
 ) -> None:
-    """Add `amount` to each row; in the order of the keys, or two who add may deadlock."""
+    """Add the amounts to each row; in the order of the keys, or two who add may deadlock."""
     if rows:
         connection.execute(_adding(db.is_sqlite, table), rows)
 
@@ -140,19 +187,20 @@ def increment(
 def _adding(is_sqlite: bool, table: Table) -> Executable:
     """The statement that adds: made once, since making it costs more than sending it."""
     insert = sqlite.insert(table) if is_sqlite else postgresql.insert(table)
+    amounts = [column.name for column in table.columns if not column.primary_key]
     return insert.on_conflict_do_update(
         index_elements=list(table.primary_key.columns),
-        set_={"amount": table.c.amount + insert.excluded.amount},
+        set_={name: table.c[name] + insert.excluded[name] for name in amounts},
     )
 
 
-def _unit_row(unit: Unit, counted: bool) -> dict[str, object]:
+def _unit_row(unit: Unit) -> dict[str, object]:
     names = ("capture_id", "model", "tier", "arm", "epoch", "evaluator", "version")
-    more = ("conversation", "stratum", "tenant", "digest", "at")
+    more = ("conversation", "stratum", "tenant", "digest", "counted", "waits", "at")
     return {
         "unit_id": unit.id,
         **{name: getattr(unit, name) for name in (*names, *more)},
-        "counted": counted,
+        "marginals": " ".join(unit.marginals),
         "discordant": any(row.harm or row.benefit for row in unit.rows),
     }
 

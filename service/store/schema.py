@@ -1,4 +1,5 @@
-"""The tables. One description for SQLite and PostgreSQL; `VERSION` changes with any of them.
+"""The tables. One description for SQLite and PostgreSQL; `VERSION` changes with any of them. What is counted
+from units and pairs is in `tally_tables`.
 
 Keys made of several names are hashed (`key_of`), so that indices stay small at a million pairs. No prompt
 is in here: labels and one-sentence reasons are, until `retention` takes the reasons away.
@@ -21,7 +22,7 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = 3
+VERSION = 5
 
 metadata = MetaData()
 
@@ -79,16 +80,21 @@ units = Table(
     Column("evaluator", String, nullable=False),
     Column("version", String, nullable=False),
     Column("conversation", String, nullable=False),
-    Column("stratum", String, nullable=False),
+    Column("stratum", String, nullable=False),  # the crossed one
+    Column("marginals", String, nullable=False),  # strata of the other dimensions, one space between two
     Column("tenant", String, nullable=False),
     Column("digest", String, nullable=False),
     Column("counted", Boolean, nullable=False),
+    Column("waits", Boolean, nullable=False),  # to count once its conversation is closed
     Column("discordant", Boolean, nullable=False),
-    Column("taken_at", Double, nullable=False),  # of its capture
+    # The order in which evidence counts: when its capture was taken, or when its conversation was due to
+    # close.
+    Column("taken_at", Double, nullable=False),
     Column("at", Double, nullable=False),
     Index("units_by_time", "model", "tier", "arm", "at"),
     Index("units_by_taking", "model", "tier", "arm", "taken_at"),
     Index("units_discordant", "model", "tier", "arm", "discordant", "at"),
+    Index("units_by_conversation", "conversation"),
 )
 
 pairs = Table(
@@ -116,27 +122,6 @@ claims = Table(
     Column("capture_id", String, nullable=False),
 )
 
-tallies = Table(
-    # kind `unit`: conversations by triple; `both_failed`, `not_counted`, `unscored` (with its reason): pairs.
-    # The order of the key is the order in which a verdict sums strata: one pass, no sorting.
-    "tallies",
-    metadata,
-    Column("model", String, primary_key=True),
-    Column("tier", String, primary_key=True),
-    Column("arm", String, primary_key=True),
-    Column("epoch", String, primary_key=True),
-    Column("evaluator", String, primary_key=True),
-    Column("kind", String, primary_key=True),
-    Column("reason", String, primary_key=True),
-    Column("pairs", Integer, primary_key=True, autoincrement=False),
-    Column("harm", Integer, primary_key=True, autoincrement=False),
-    Column("benefit", Integer, primary_key=True, autoincrement=False),
-    Column("version", String, primary_key=True),
-    Column("stratum", String, primary_key=True),
-    Column("amount", BigInteger, nullable=False),
-    sqlite_with_rowid=False,
-)
-
 pair_ledger = Table(
     # Pairs by what became of them; outcome `due` is counted on its own, so that the sum can fail.
     "pair_ledger",
@@ -158,6 +143,41 @@ epochs = Table(
     Column("epoch", String, primary_key=True),
     Column("attempt", Integer, nullable=False),
     Index("epochs_by_attempt", "model", "tier", "attempt", unique=True),
+)
+
+epoch_plans = Table(
+    # N_max of a criterion, fixed once per epoch at the minimum of pairs (statistics A13), and from what.
+    "epoch_plans",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("tier", String, primary_key=True),
+    Column("epoch", String, primary_key=True),
+    Column("evaluator", String, primary_key=True),
+    Column("max_pairs", BigInteger, nullable=False),
+    Column("pairs", BigInteger, nullable=False),
+    Column("discordant", BigInteger, nullable=False),
+    Column("control_discordance", Double, nullable=False),
+)
+
+epoch_starts = Table(
+    # When the first capture that counts in an epoch was taken.
+    "epoch_starts",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("tier", String, primary_key=True),
+    Column("epoch", String, primary_key=True),
+    Column("first_pair_at", Double, nullable=False),
+)
+
+conversations = Table(
+    # Those that count once they are closed; a closed one stays closed.
+    "conversations",
+    metadata,
+    Column("conversation", String, primary_key=True),
+    Column("model", String, nullable=False),
+    Column("last_at", Double, nullable=False),  # when the last of its captures was taken
+    Column("closed_at", Double),
+    Index("conversations_open", "model", "closed_at", "last_at"),
 )
 
 prefixes = Table(

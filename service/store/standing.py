@@ -6,29 +6,33 @@ from the tallies at every reading; nothing of them is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from redis import RedisError
+from sqlalchemy import Connection
 
-from service.decision.decide import decide
 from service.decision.evidence import Attribution, Evidence
+from service.decision.ladder import decide_ladder
 from service.decision.policy import Policy
 from service.decision.ramp import AT_ONCE
-from service.decision.tally import Tally
+from service.decision.thresholds import Thresholds, thresholds
 from service.decision.verdict import Decision, Verdict
 from service.fleet import Ladder, Route, Tier
 from service.store.account import LedgerAccount
 from service.store.approvals import Approval, current_approval
 from service.store.captures import Captures
 from service.store.database import Database
-from service.store.evidence import epoch_attempt, read_coverage, read_tallies
+from service.store.epochs import Epochs, Look, epochs_of, fix
+from service.store.evidence import Place
 from service.store.holds import BARRING, FREEZING, Hold, read_holds
+from service.store.ladder_counts import read_counts
 from service.store.ledger import account
 from service.store.measurements import MEASURED, latest_measurement
 from service.store.routes import current_route
 from service.store.units import Arm
+from service.strata import UNIVERSE
 
 
 class RungState(StrEnum):
@@ -56,6 +60,8 @@ class Question:
     """Whether the control may run on backends that serve clients."""
     attribution_of: Callable[[str, str], Attribution | None] = lambda model, tier: None
     """What the engines of (model, tier) and its baseline say of themselves; None when nothing."""
+    universe: frozenset[str] = UNIVERSE
+    """Strata in which harm is looked for: as many as there can be, named before any evidence."""
     measured_seconds: float = AT_ONCE.measured_seconds
     """Older measurements of load runs count as none."""
 
@@ -148,44 +154,44 @@ def read_standing(
     db: Database, ladder: Ladder, question: Question, *, now: float, up_to: str | None = None
 ) -> Standing:
     """Every rung, or those from the baseline to `up_to`: a verdict depends on the rungs below it only."""
-    route = route_of(db, ladder)
-    control = read_control(db, ladder, question, route=route)
-    rungs: list[Rung] = []
-    below: Decision | None = None
     last = len(ladder.tiers) if up_to is None else ladder.rung(up_to) + 1
-    for position, tier in enumerate(ladder.tiers[:last]):
-        weight = route.weights.get(tier.name, 0)
-        if position == 0:
-            rungs.append(
-                Rung(
-                    tier=tier,
-                    position=0,
-                    weight=weight,
-                    evidence=None,
-                    verdict=None,
-                    below=None,
-                    approval=None,
-                    expired=False,
-                )
-            )
-            continue
-        evidence = _evidence(db, ladder, tier, question, control, now)
-        verdict = decide(question.policy, evidence, rung_below=below)
-        approval = current_approval(db, ladder.model, tier.name)
+    tiers = ladder.tiers[1:last]
+    with db.one_moment() as connection:
+        route = route_of(db, ladder)
+        seen = _look(db, connection, ladder, tiers, question, route=route, now=now)
+        approvals = {tier.name: current_approval(db, ladder.model, tier.name) for tier in tiers}
+        holds = {each.tier: read_holds(db, ladder.model, each.tier, each.epoch) for each in seen}
+        epochs = epochs_of(connection, ladder.model)
+    evidence = _fixed(db, ladder, seen, epochs, question, now=now)
+    verdicts = decide_ladder(question.policy, evidence)
+    rungs = [
+        Rung(
+            tier=ladder.baseline,
+            position=0,
+            weight=route.weights.get(ladder.baseline.name, 0),
+            evidence=None,
+            verdict=None,
+            below=None,
+            approval=None,
+            expired=False,
+        )
+    ]
+    for position, (tier, known, verdict) in enumerate(zip(tiers, evidence, verdicts, strict=True), start=1):
+        below = rungs[-1].verdict
+        approval = approvals[tier.name]
         rungs.append(
             Rung(
                 tier=tier,
                 position=position,
-                weight=weight,
-                evidence=evidence,
+                weight=route.weights.get(tier.name, 0),
+                evidence=known,
                 verdict=verdict,
-                below=below,
+                below=None if below is None else below.decision,
                 approval=approval,
                 expired=approval is not None and approval.expired(now),
-                holds=read_holds(db, ladder.model, tier.name, evidence.epoch),
+                holds=holds[tier.name],
             )
         )
-        below = verdict.decision
     return Standing(ladder=ladder, route=route, rungs=tuple(rungs))
 
 
@@ -202,42 +208,89 @@ def read_account(db: Database, captures: Captures, model: str | None = None, *, 
         return replace(known, problems=(*known.problems, problem))
 
 
-def read_control(
-    db: Database, ladder: Ladder, question: Question, *, route: Route
-) -> Mapping[str, Tally] | None:
-    """The baseline against itself, by evaluator; None when no control can run and none ever did."""
+def _look(
+    db: Database,
+    connection: Connection,
+    ladder: Ladder,
+    tiers: Sequence[Tier],
+    question: Question,
+    *,
+    route: Route,
+    now: float,
+) -> list[Evidence]:
+    """All that is known of these candidates in the epochs that count now, which are still to be fixed."""
     model, baseline = ladder.model, ladder.baseline
-    epoch = question.epoch_of(model, baseline.name)
-    control = read_tallies(db, model=model, tier=baseline.name, arm=Arm.CONTROL, epoch=epoch)
+    candidates = {
+        tier.name: Place(tier.name, Arm.CANDIDATE.value, question.epoch_of(model, tier.name))
+        for tier in tiers
+    }
+    control = Place(baseline.name, Arm.CONTROL.value, question.epoch_of(model, baseline.name))
+    seen = read_counts(
+        connection,
+        model,
+        list(candidates.values()),
+        control,
+        policy=question.policy,
+        universe=question.universe,
+    )
     can_run = bool(baseline.shadow) or question.control_on_serving or not route.weights.get(baseline.name)
-    return control if control or can_run else None
+    found = []
+    for tier in tiers:
+        place = candidates[tier.name]
+        slo, money = (
+            latest_measurement(db, model, tier.name, gate, place.epoch, since=now - question.measured_seconds)
+            for gate in MEASURED
+        )
+        found.append(
+            Evidence(
+                model=model,
+                tier=tier.name,
+                epoch=place.epoch,
+                tiers_under_test=len(ladder.candidates),
+                tallies=seen.tallies[place],
+                control=seen.tallies[control] if seen.tallies[control] or can_run else None,
+                coverage=seen.coverage[place],
+                attribution=question.attribution_of(model, tier.name),
+                strata=seen.strata[place],
+                strata_under_test=len(question.universe),
+                tenants=seen.tenants[place],
+                slo=None if slo is None else slo.measured,
+                money=None if money is None else money.measured,
+            )
+        )
+    return found
 
 
-def _evidence(
+def _fixed(
     db: Database,
     ladder: Ladder,
-    tier: Tier,
+    seen: Sequence[Evidence],
+    epochs: Epochs,
     question: Question,
-    control: Mapping[str, Tally] | None,
+    *,
     now: float,
-) -> Evidence:
-    """All that is known of a candidate in the epoch that counts now."""
-    model, epoch = ladder.model, question.epoch_of(ladder.model, tier.name)
-    least = min(criterion.min_pairs for criterion in question.policy.criteria)
-    slo, money = (
-        latest_measurement(db, model, tier.name, gate, epoch, since=now - question.measured_seconds)
-        for gate in MEASURED
-    )
-    return Evidence(
-        model=model,
-        tier=tier.name,
-        epoch=epoch,
-        attempt=epoch_attempt(db, model, tier.name, epoch, least),
-        tiers_under_test=len(ladder.candidates),
-        tallies=read_tallies(db, model=model, tier=tier.name, arm=Arm.CANDIDATE, epoch=epoch),
-        control=control,
-        coverage=read_coverage(db, model, tier.name, epoch),
-        attribution=question.attribution_of(model, tier.name),
-        slo=None if slo is None else slo.measured,
-        money=None if money is None else money.measured,
-    )
+) -> list[Evidence]:
+    """The evidence with what an epoch fixes once: its number, the end of its criteria, its beginning."""
+    policy = question.policy
+
+    def limits_of(attempt: int) -> Thresholds:
+        return thresholds(
+            policy, tiers=len(ladder.candidates), attempt=attempt, strata=len(question.universe)
+        )
+
+    looks = [
+        Look(tier=each.tier, epoch=each.epoch, tallies=each.tallies, control=each.control) for each in seen
+    ]
+    epochs = fix(db, ladder.model, looks, epochs, policy, limits_of)
+    evidence = []
+    for each in seen:
+        start = epochs.starts.get((each.tier, each.epoch))
+        evidence.append(
+            replace(
+                each,
+                attempt=epochs.attempt(each.tier, each.epoch),
+                max_pairs=epochs.plans.get((each.tier, each.epoch), {}),
+                age_seconds=None if start is None else max(0.0, now - start),
+            )
+        )
+    return evidence

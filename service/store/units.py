@@ -1,19 +1,17 @@
-"""A unit: what one capture says about one tier by one evaluator, and what that adds to the counts.
+"""A unit: what one capture says about one tier by one evaluator.
 
-A pair, or one pair for each recall needle. Values only; `pairs` records them.
+A pair, or one pair for each recall needle. Values only; `counting` counts and `pairs` records them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import NamedTuple
 
 from service.store.schema import key_of
 
-DUE = "due"
-"""Outcome in the pair ledger that counts every pair, whatever became of it."""
+LATE = "late"
+"""Reason of pairs whose conversation was closed before they came (statistics A2)."""
 
 
 class Arm(StrEnum):
@@ -105,9 +103,17 @@ class Unit:
     rows: tuple[PairRow, ...]
     at: float
     """Unix seconds."""
+    marginals: tuple[str, ...] = ()
+    """Its stratum in each dimension by itself (`service.strata`)."""
+    waits: bool = False
+    """Whether it asks to count when its conversation is closed, with all others of it, and not at once."""
 
     def __post_init__(self) -> None:
         Arm(self.arm)
+        if self.counted and self.waits:
+            raise ValueError("a unit that waits for its conversation to close does not count yet")
+        if any(" " in each or "=" not in each for each in self.marginals):
+            raise ValueError(f"marginal strata are named dimension=bucket, got {self.marginals}")
         if not self.rows:
             raise ValueError("a unit without pairs says nothing: not applicable is a row as well")
         if len({row.item for row in self.rows}) != len(self.rows):
@@ -125,13 +131,34 @@ class Unit:
             epoch=self.epoch,
             evaluator=self.evaluator,
             version=self.version,
-            conversation=self.conversation,
+            conversation="" if self.waits else self.conversation,
             digest=self.digest,
         )
 
     @property
+    def strata(self) -> tuple[str, ...]:
+        """Every stratum it is in."""
+        return (self.stratum, *self.marginals)
+
+    @property
     def scored(self) -> tuple[PairRow, ...]:
         return tuple(row for row in self.rows if row.outcome == PairOutcome.SCORED)
+
+    def when_late(self) -> Unit:
+        """The same for a conversation that is closed: what was scored is not, and nothing counts."""
+        rows = tuple(
+            PairRow(
+                item=row.item,
+                outcome=PairOutcome.UNSCORED.value,
+                unscored_reason=LATE,
+                candidate_reason="its conversation was closed before",
+                origin=row.origin,
+            )
+            if row.outcome == PairOutcome.SCORED
+            else row
+            for row in self.rows
+        )
+        return replace(self, rows=rows, counted=False, waits=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,6 +171,7 @@ class Claim:
     evaluator: str
     version: str
     conversation: str
+    """Empty when all requests of a conversation count together."""
     digest: str = ""
     """Of the request; empty when it is not to be compared with others."""
 
@@ -151,64 +179,5 @@ class Claim:
     def keys(self) -> tuple[str, ...]:
         """What a capture must hold, all of it, to count."""
         scope = (self.tier, self.arm, self.epoch, self.evaluator, self.version)
-        of_conversation = key_of("conversation", *scope, self.conversation)
-        return (of_conversation, key_of("digest", *scope, self.digest)) if self.digest else (of_conversation,)
-
-
-class TallyRow(NamedTuple):
-    """Key of one row of `tallies`, in its order."""
-
-    model: str
-    tier: str
-    arm: str
-    epoch: str
-    evaluator: str
-    kind: str
-    reason: str
-    pairs: int
-    harm: int
-    benefit: int
-    version: str
-    stratum: str
-
-
-class LedgerRow(NamedTuple):
-    """Key of one row of `pair_ledger`; the outcome is a PairOutcome or `DUE`."""
-
-    model: str
-    tier: str
-    arm: str
-    evaluator: str
-    outcome: str
-    reason: str
-
-
-def tally_rows(unit: Unit, *, counted: bool) -> Counter[TallyRow]:
-    """What a unit adds to the tallies."""
-    rows: Counter[TallyRow] = Counter()
-
-    def key(kind: Kind, reason: str = "", triple: tuple[int, int, int] = (0, 0, 0)) -> TallyRow:
-        place = (unit.model, unit.tier, unit.arm, unit.epoch, unit.evaluator)
-        return TallyRow(*place, kind.value, reason, *triple, unit.version, unit.stratum)
-
-    scored = unit.scored
-    if scored and counted:
-        harm, benefit = sum(row.harm for row in scored), sum(row.benefit for row in scored)
-        rows[key(Kind.UNIT, triple=(len(scored), harm, benefit))] += 1
-        rows[key(Kind.BOTH_FAILED)] += sum(row.both_failed for row in scored)
-    else:
-        rows[key(Kind.NOT_COUNTED)] += len(scored)
-    for row in unit.rows:
-        if row.outcome == PairOutcome.UNSCORED:
-            rows[key(Kind.UNSCORED, row.unscored_reason)] += 1
-    return +rows
-
-
-def ledger_rows(unit: Unit) -> Counter[LedgerRow]:
-    """What a unit adds to the pair ledger."""
-    rows: Counter[LedgerRow] = Counter()
-    place = (unit.model, unit.tier, unit.arm, unit.evaluator)
-    rows[LedgerRow(*place, DUE, "")] += len(unit.rows)
-    for row in unit.rows:
-        rows[LedgerRow(*place, row.outcome, row.unscored_reason)] += 1
-    return rows
+        named = (("conversation", self.conversation), ("digest", self.digest))
+        return tuple(key_of(what, *scope, name) for what, name in named if name)

@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from service.store import schema
+from service.store import schema, tally_tables
 from service.store.database import StoreUnusable, open_database
 
 ROW = {
@@ -199,7 +199,7 @@ def test_tables_of_something_else_are_left_alone(empty_database_url):
 
 def test_a_database_that_lost_a_table_says_which(database, database_url):
     with database.write() as connection:
-        schema.tallies.drop(connection)
+        tally_tables.tallies.drop(connection)
     with pytest.raises(StoreUnusable, match=r"lacks the tables.*tallies"):
         open_database(database_url)
 

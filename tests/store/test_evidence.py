@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
-from sqlalchemy import Engine, event, insert, update
+from sqlalchemy import Engine, event, update
 
 from service.decision.tally import Tally, Triple
 from service.store.capture import capture_id
-from service.store.counters import Count, ledger_key
 from service.store.database import open_database
-from service.store.evidence import epoch_attempt, read_coverage, read_tallies, recent_pairs
+from service.store.evidence import read_tallies, recent_pairs
 from service.store.leases import expire, lease, release
 from service.store.pairs import record
-from service.store.schema import ledger_counters, tallies
+from service.store.tally_tables import tallies
 
 
 def put(database, *units, at=1.0):
@@ -33,7 +30,7 @@ def test_nothing_recorded_is_no_evidence(database):
         read(database, arm="experiment")
 
 
-def test_strata_are_summed_into_a_histogram_of_triples(database, unit_of):
+def test_a_tally_is_a_histogram_of_triples_over_all_strata(database, unit_of):
     put(database, unit_of("c1", "pf", stratum="short"))
     put(database, unit_of("c2", "pf", stratum="long"))
     put(database, unit_of("c3", ["pf", "ff", "fp"], stratum="long"))
@@ -54,43 +51,6 @@ def test_a_row_of_an_unknown_kind_is_an_error_and_not_left_out(database, unit_of
         connection.execute(update(tallies).values(kind="guess"))
     with pytest.raises(ValueError, match="not a valid Kind"):
         read(database)
-
-
-def test_coverage_holds_requests_and_counted_pairs_by_stratum(database, unit_of):
-    with database.write() as connection:
-        connection.execute(
-            insert(ledger_counters),
-            [
-                {"instance": instance, "counter": ledger_key(Count.TRAFFIC, model, stratum), "amount": amount}
-                for instance, model, stratum, amount in [
-                    ("i1", "m", "short|json", 10),
-                    ("i2", "m", "short|json", 5),
-                    ("i1", "m", "long", 1),
-                    ("i1", "m2", "long", 100),
-                    ("i1", "%", "long", 100),
-                ]
-            ],
-        )
-    put(database, unit_of("c1", ["pf", "pp"], stratum="long"), unit_of("c1", "pp", evaluator="refusal"))
-    put(database, unit_of("c2", "pp", stratum="long", counted=False))
-    put(database, unit_of("c3", "pp", stratum="long", arm="control"))
-    found = read_coverage(database, "m", "w8a8", "e1")
-    assert found.traffic == {"short|json": 15, "long": 1}
-    assert found.evidence == {"long": 1, "short": 1}
-
-
-def test_a_request_with_many_needles_covers_its_stratum_once(database, unit_of):
-    """Else a fair sample of traffic, half of it long, would leave the short half uncovered."""
-    for number in range(4):
-        short, long = f"short {number}", f"long {number}"
-        put(database, unit_of(short, "pp", evaluator="refusal", stratum="short"))
-        put(
-            database,
-            unit_of(long, "pp", evaluator="refusal", stratum="long"),
-            unit_of(long, ["pp"] * 4, evaluator="long_context_recall", stratum="long"),
-            unit_of(long, "pp", stratum="long"),
-        )
-    assert read_coverage(database, "m", "w8a8", "e1").evidence == {"short": 4, "long": 4}
 
 
 @pytest.fixture
@@ -138,37 +98,6 @@ def test_a_capture_that_ends_every_worker_does_not_hold_up_the_evidence_for_ever
         lease(database, [quick], owner="w", now=1000.0, seconds=10_000)
         put(database, unit_of(quick, "pp"))
     assert shown().n == 1
-
-
-def fill(database, unit_of, epoch, pairs):
-    for number in range(pairs):
-        put(database, unit_of(f"{epoch}-{number}", "pp", epoch=epoch))
-
-
-def test_epochs_are_numbered_in_the_order_in_which_they_reach_their_minimum(database, unit_of):
-    def attempt(epoch, min_pairs=3):
-        return epoch_attempt(database, "m", "w8a8", epoch, min_pairs)
-
-    assert attempt("e1") == 1
-    fill(database, unit_of, "e1", 2)
-    assert attempt("e2") == 1  # e1 has not reached its minimum: nothing is spent
-    fill(database, unit_of, "e2", 3)
-    assert attempt("e2") == 1
-    assert attempt("e1") == 2
-    put(database, unit_of("e1-last", "pp", epoch="e1"))
-    assert attempt("e1") == 2
-    assert attempt("e2") == 1  # coming back resumes it
-    assert attempt("e3") == 3
-    assert epoch_attempt(database, "m", "another tier", "e1", 3) == 1
-
-
-def test_two_who_look_at_once_agree_on_an_epochs_number(database, unit_of):
-    fill(database, unit_of, "e1", 1)
-    fill(database, unit_of, "e2", 1)
-    with ThreadPoolExecutor(8) as pool:
-        looks = list(pool.map(lambda n: epoch_attempt(database, "m", "w8a8", f"e{n % 2 + 1}", 1), range(8)))
-    assert len(set(looks[::2])) == len(set(looks[1::2])) == 1
-    assert {looks[0], looks[1]} == {1, 2}
 
 
 def test_recent_pairs_are_newest_first_and_of_candidates_only(database, unit_of):

@@ -14,7 +14,8 @@ from service.store.evidence import read_tallies, recent_pairs
 from service.store.leases import lease, settled
 from service.store.pairs import Claim, claim, record
 from service.store.recount import recount
-from service.store.schema import captures, claims, pair_ledger, pairs, tallies, units
+from service.store.schema import captures, claims, pair_ledger, pairs, units
+from service.store.tally_tables import tallies
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Units: what a capture says about a tier, and what it adds to the counts."""
+"""Units: what a capture says about a tier."""
 
 from __future__ import annotations
 
@@ -6,61 +6,7 @@ import dataclasses
 
 import pytest
 
-from service.store.units import PairRow, ledger_rows, tally_rows
-
-
-def counts(unit, counted=True):
-    return {
-        (row.kind, row.reason, row.pairs, row.harm, row.benefit): n
-        for row, n in tally_rows(unit, counted=counted).items()
-    }
-
-
-@pytest.mark.parametrize(
-    ("judged", "triple", "both_failed"),
-    [
-        ("pp", (1, 0, 0), 0),
-        ("pf", (1, 1, 0), 0),
-        ("fp", (1, 0, 1), 0),
-        ("ff", (1, 0, 0), 1),
-        (["pp", "pf", "pf", "fp", "ff"], (5, 2, 1), 1),
-    ],
-)
-def test_a_counted_unit_is_one_conversation_with_its_triple(unit_of, judged, triple, both_failed):
-    expected = {("unit", "", *triple): 1}
-    if both_failed:
-        expected["both_failed", "", 0, 0, 0] = both_failed
-    assert counts(unit_of("c", judged)) == expected
-
-
-def test_pairs_that_are_not_scored_leave_the_triple(unit_of):
-    # three needles: one harm, one unscored, one over budget
-    unit = unit_of("c", ["pf", "u", "o"])
-    assert counts(unit) == {("unit", "", 1, 1, 0): 1, ("unscored", "shadow", 0, 0, 0): 1}
-
-
-def test_a_unit_that_does_not_count_is_shown_and_its_failures_are_not(unit_of):
-    unit = unit_of("c", ["pf", "ff", "u"])
-    assert counts(unit, counted=False) == {
-        ("not_counted", "", 0, 0, 0): 2,
-        ("unscored", "shadow", 0, 0, 0): 1,
-    }
-
-
-def test_a_unit_with_nothing_scored_adds_no_conversation(unit_of):
-    assert counts(unit_of("c", "n")) == {}
-    assert counts(unit_of("c", "u")) == {("unscored", "shadow", 0, 0, 0): 1}
-
-
-def test_the_pair_ledger_gets_every_pair_twice_as_due_and_as_what_became_of_it(unit_of):
-    rows = ledger_rows(unit_of("c", ["pf", "pp", "u", "n", "o"]))
-    assert {(row.outcome, row.reason): n for row, n in rows.items()} == {
-        ("due", ""): 5,
-        ("scored", ""): 2,
-        ("unscored", "shadow"): 1,
-        ("not_applicable", ""): 1,
-        ("over_budget", ""): 1,
-    }
+from service.store.units import LATE, PairRow
 
 
 @pytest.mark.parametrize(
@@ -103,3 +49,30 @@ def test_what_a_unit_must_hold_depends_on_everything_it_is_about(unit_of):
         assert not set(other.claim.keys) & set(unit.claim.keys)
         assert other.id != unit.id
     assert len(dataclasses.replace(unit, digest="").claim.keys) == 1
+
+
+def test_a_unit_that_waits_claims_its_request_and_not_its_conversation(unit_of):
+    unit = unit_of("c", "pp", conversation="talk", digest="d")
+    waiting = dataclasses.replace(unit, counted=False, waits=True)
+    assert len(waiting.claim.keys) == 1
+    assert set(waiting.claim.keys) < set(unit.claim.keys)
+    assert dataclasses.replace(waiting, digest="").claim.keys == ()
+    with pytest.raises(ValueError, match="does not count yet"):
+        dataclasses.replace(unit, waits=True)
+
+
+@pytest.mark.parametrize("name", ["zh", "language=zh en"])
+def test_a_marginal_stratum_is_named_by_its_dimension(unit_of, name):
+    with pytest.raises(ValueError, match="dimension=bucket"):
+        unit_of("c", "pp", marginals=(name,))
+
+
+def test_a_late_unit_has_no_score_and_keeps_what_never_had_one(unit_of):
+    late = unit_of("c", ["pf", "u", "n", "o"]).when_late()
+    assert [(row.outcome, row.unscored_reason) for row in late.rows] == [
+        ("unscored", LATE),
+        ("unscored", "shadow"),
+        ("not_applicable", ""),
+        ("over_budget", ""),
+    ]
+    assert (late.counted, late.waits) == (False, False)

@@ -1,0 +1,49 @@
+"""Everything counted about the tiers of one ladder, read at one moment in a few queries."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from service.decision.evidence import Coverage
+from service.decision.policy import Policy
+from service.store.breakdown import Partitioned, coverage_at, suspicious_strata, tenants_at
+from service.store.evidence import Place, TalliesAt, overtaking, tallies_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LadderCounts:
+    """By place."""
+
+    tallies: TalliesAt
+    strata: Mapping[Place, Partitioned]
+    """Those that could speak against a tier."""
+    tenants: Mapping[Place, Partitioned]
+    """Only where the policy caps what one tenant may hold."""
+    coverage: Mapping[Place, Coverage]
+
+
+def read_counts(
+    connection: Connection,
+    model: str,
+    candidates: Sequence[Place],
+    control: Place,
+    *,
+    policy: Policy,
+    universe: Collection[str],
+) -> LadderCounts:
+    """Of the candidates, and of the control the tallies alone."""
+    places = [*candidates, control]
+    ahead = overtaking(connection, model, places)
+    strata = suspicious_strata(connection, model, candidates, policy.visible, ahead, universe)
+    tenants: Mapping[Place, Partitioned] = {place: {} for place in candidates}
+    if policy.tenant_share_cap is not None:
+        tenants = tenants_at(connection, model, candidates, ahead)
+    return LadderCounts(
+        tallies=tallies_at(connection, model, places, ahead),
+        strata=strata,
+        tenants=tenants,
+        coverage=coverage_at(connection, model, candidates),
+    )
