@@ -82,24 +82,22 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
     from service.approval.app import create_app
     from service.approval.config import ApiConfig
     from service.dashboard.overview import STYLE_PATH, Look, overview
-    from service.store.standing import Question, read_account, read_standing
+    from service.settings.questions import epochs_of, question_of
+    from service.store.standing import read_account, read_standing
 
+    epochs = epochs_of(settings, db)
     config = ApiConfig(
         ladders=settings.ladders,
         policy=settings.policy,
-        epoch_of=settings.epoch_of,
+        epoch_of=epochs.epoch_of,
+        attribution_of=epochs.attribution_of,
         evaluators={evaluator.name: evaluator.version for evaluator in evaluators.ALL},
         control_on_serving=settings.shadow.on_serving,
         allowed_hosts=(*settings.api.allowed_hosts, settings.api.host),
         allowed_origins=settings.api.allowed_origins,
         promotion=settings.promotion,
     )
-    question = Question(
-        policy=config.policy,
-        epoch_of=config.epoch_of,
-        control_on_serving=config.control_on_serving,
-        measured_seconds=config.promotion.measured_seconds,
-    )
+    question = question_of(settings, db)
 
     def look() -> Look:
         now = time.time()
