@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from service.decision.evidence import Attribution
 from service.decision.policy import Policy
 from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder
@@ -20,6 +21,8 @@ class ApiConfig:
     policy: Policy
     epoch_of: Callable[[str, str], str]
     """The epoch of (model, tier) that counts now."""
+    attribution_of: Callable[[str, str], Attribution | None] = lambda model, tier: None
+    """What differs between (model, tier) and its baseline besides the precision; None when not told."""
     evaluators: Mapping[str, str] = field(default_factory=dict)
     """Version by evaluator name; kept with every approval."""
     control_on_serving: bool = False

@@ -32,6 +32,7 @@ class Desk:
         return Question(
             policy=self.config.policy,
             epoch_of=self.config.epoch_of,
+            attribution_of=self.config.attribution_of,
             control_on_serving=self.config.control_on_serving,
             measured_seconds=self.config.promotion.measured_seconds,
         )

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from service.cli.api import question_of
 from service.cli.policy import changes, starts_new_epochs
 from service.decision.ladder import decide_ladder
 from service.decision.policy import Policy, Units
@@ -15,6 +14,7 @@ from service.decision.rejudge import evidence_under, side_by_side
 from service.settings import Settings
 from service.settings.nearest import nearest
 from service.settings.policy_file import PolicyRead, read_policy
+from service.settings.questions import question_of
 from service.store.database import StoreUnusable, open_database
 from service.store.standing import Standing, read_standing
 

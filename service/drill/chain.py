@@ -22,10 +22,11 @@ from service.launch.everything import tiergate_parts
 from service.launch.ports import free_ports
 from service.launch.valkey import embedded_valkey
 from service.settings import Settings, load
+from service.settings.questions import question_of
 from service.settings.units import Listen
 from service.store.captures import Captures, open_captures
 from service.store.database import Database, open_database
-from service.store.standing import Question, Standing, read_account, read_standing
+from service.store.standing import Standing, read_account, read_standing
 
 PARTS = ("worker", "proxy")
 """A verdict on read needs no API, and what no guard does is not needed for minutes."""
@@ -87,9 +88,7 @@ class Chain:
 
     def standings(self) -> Mapping[str, Standing]:
         """Every ladder as the API would show it."""
-        question = Question(
-            policy=self.settings.policy, epoch_of=self.settings.epoch_of, control_on_serving=True
-        )
+        question = question_of(self.settings, self.db)
         return {
             model: read_standing(self.db, ladder, question, now=time.time())
             for model, ladder in self.settings.ladders.items()

@@ -111,30 +111,37 @@ class Settings:
         """The model's own probe plan, or the one for all."""
         return self.probes.get(model, self.probe)
 
-    def epoch_of(self, model: str, tier: str) -> str:
-        """The epoch to which new evidence about a tier belongs (statistics A5); KeyError for an unknown name.
+    def declared(self, model: str, tier: str) -> Mapping[str, object]:
+        """What the configuration says of the epoch of a tier (statistics A5); KeyError for an unknown name.
 
         Backend addresses and prices are left out: moving a tier to another host changes no answer.
         """
         # numpy comes with it, which the proxy would load for nothing.
-        from service.decision.epoch import epoch_id, policy_facts
+        from service.decision.epoch import policy_facts
 
         ladder = self.ladders[model]
         probe = self.probe_of(model)
-        return epoch_id(
-            {
-                "model": model,
-                "baseline": _recipe(ladder.baseline),
-                "tier": _recipe(ladder.tier(tier)),
-                "evaluators": {evaluator.name: evaluator.version for evaluator in evaluators.ALL},
-                "policy": policy_facts(self.policy),
-                "probe": {
-                    "min_context_chars": probe.min_context_chars,
-                    "max_tokens": probe.max_tokens,
-                    "extra_body": probe.extra_body,
-                },
-            }
-        )
+        return {
+            "model": model,
+            "baseline": _recipe(ladder.baseline),
+            "tier": _recipe(ladder.tier(tier)),
+            "evaluators": {evaluator.name: evaluator.version for evaluator in evaluators.ALL},
+            "policy": policy_facts(self.policy),
+            "probe": {
+                "min_context_chars": probe.min_context_chars,
+                "max_tokens": probe.max_tokens,
+                "extra_body": probe.extra_body,
+            },
+        }
+
+    def epoch_of(self, model: str, tier: str) -> str:
+        """The epoch of a tier whose engines, like its baseline's, tell nothing of themselves.
+
+        Where they do, what they are belongs to it as well: `service.settings.questions` asks the database.
+        """
+        from service.decision.epoch import epoch_id
+
+        return epoch_id(self.declared(model, tier))
 
 
 def _recipe(tier: Tier) -> dict[str, object]:

@@ -29,7 +29,7 @@ Declared = Callable[[str, str], Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Epochs:
+class CurrentEpochs:
     """The epochs of one moment, by (model, tier)."""
 
     epoch_of: Callable[[str, str], str]
@@ -41,8 +41,8 @@ class Epochs:
     """What differs between the tier and its baseline besides the precision; None when that is not told."""
 
 
-def read_epochs(db: Database, ladders: Mapping[str, Ladder], declared: Declared) -> Epochs:
-    """As they are now, in one reading; what is asked of it later is answered from that."""
+def read_epochs(db: Database, ladders: Mapping[str, Ladder], declared: Declared) -> CurrentEpochs:
+    """As they are now, in one reading; what is asked of them later is answered from that."""
     settlements = read_settlements(db)
     hashes: dict[TierKey, str] = {}
 
@@ -67,11 +67,25 @@ def read_epochs(db: Database, ladders: Mapping[str, Ladder], declared: Declared)
         unsettled = unsettled_of(model, tier)
         return replace(found or Attribution(), unsettled=unsettled) if unsettled else found
 
-    return Epochs(
+    return CurrentEpochs(
         epoch_of=epoch_of,
         unsettled_of=unsettled_of,
         since_of=lambda model, tier: standing(model, tier)[1].settled_since or 0.0,
         attribution_of=attribution_of,
+    )
+
+
+def live_epochs(db: Database, ladders: Mapping[str, Ladder], declared: Declared) -> CurrentEpochs:
+    """As they are whenever they are asked for: for who asks a few times, and over hours."""
+
+    def now() -> CurrentEpochs:
+        return read_epochs(db, ladders, declared)
+
+    return CurrentEpochs(
+        epoch_of=lambda model, tier: now().epoch_of(model, tier),
+        unsettled_of=lambda model, tier: now().unsettled_of(model, tier),
+        since_of=lambda model, tier: now().since_of(model, tier),
+        attribution_of=lambda model, tier: now().attribution_of(model, tier),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from service.engines.facts import EngineFacts
 from service.fleet import Backend, Ladder, Tier
-from service.store.current_epochs import Epochs, known_epochs, read_epochs, record_epochs
+from service.store.current_epochs import CurrentEpochs, known_epochs, read_epochs, record_epochs
 from service.store.database import Database
 from service.store.observations import record_look
 from service.store.standing import Question, read_standing
@@ -34,7 +34,7 @@ def declared(model: str, tier: str) -> Mapping[str, object]:
     return {"model": model, "tier": tier, "margin": 0.01}
 
 
-def current(db: Database) -> Epochs:
+def current(db: Database) -> CurrentEpochs:
     return read_epochs(db, LADDERS, declared)
 
 
