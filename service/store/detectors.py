@@ -1,10 +1,10 @@
-"""The e-detector of every criterion of a tier that serves, kept in SQL: fed with each counted unit once.
+"""The e-detector of every criterion of a tier that serves, kept in SQL: fed with each conversation once.
 
-Units enter in the order in which their captures were taken up. Those that overtook a capture which is still
-being replayed wait, as they do for a verdict; one that nobody could wait for enters when it comes. The units
-seen are listed from the floor on, so that nothing is counted twice or skipped whatever two guards, a crash or
-a slow worker do: list, floor and state change in one transaction. The floor stays ten minutes behind the
-oldest capture under way, which is how far the clocks of workers may be apart.
+They enter in the order in which they count, which is that of their captures being taken up. Those that
+overtook a capture which is still being replayed wait, as they do for a verdict; one that nobody could wait for
+enters when it comes. The units seen are listed from the floor on, so that nothing is counted twice or skipped
+whatever two guards, a crash or a slow worker do: list, floor and state change in one transaction. The floor
+stays ten minutes behind the oldest capture under way, which is how far the clocks of workers may be apart.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -30,7 +30,7 @@ from service.store.schema import captures, detector_units, detectors, key_of, pa
 from service.store.units import Arm, PairOutcome
 
 SLACK_SECONDS = 600.0
-_AT_ONCE = 5000
+AT_ONCE = 5000
 """Units in one transaction."""
 
 
@@ -43,7 +43,15 @@ class Place:
     epoch: str
 
 
-def feed(db: Database, place: Place, criterion: Criterion, *, promoted_at: float, now: float) -> Watch:
+def feed(
+    db: Database,
+    place: Place,
+    criterion: Criterion,
+    *,
+    promoted_at: float,
+    now: float,
+    at_once: int = AT_ONCE,
+) -> Watch:
     """Bring the detector up to date and return it; it starts with the promotion and ends at its alarm.
 
     A tier that was out of service and was promoted anew starts anew; one that only came back to an epoch
@@ -56,7 +64,9 @@ def feed(db: Database, place: Place, criterion: Criterion, *, promoted_at: float
                 return known.watch
         with db.write() as connection:
             db.lock(connection, f"detector of {place.model} {place.tier}")
-            watch, more = _feed(db, connection, place, criterion, promoted_at=promoted_at, now=now)
+            watch, more = _feed(
+                db, connection, place, criterion, promoted_at=promoted_at, now=now, at_once=at_once
+            )
         if not more:
             return watch
 
@@ -129,6 +139,7 @@ def _feed(
     *,
     promoted_at: float,
     now: float,
+    at_once: int,
 ) -> tuple[Watch, bool]:
     """One transaction's work; whether there is more."""
     known = _read(connection, place, criterion)
@@ -139,11 +150,19 @@ def _feed(
     # Before the units are read: one recorded in between is above the floor, and found next time.
     under_way = _oldest(connection, place.model)
     found = connection.execute(
-        _unseen(connection, place, criterion.evaluator, known.floor).limit(_AT_ONCE)
+        _unseen(connection, place, criterion.evaluator, known.floor).limit(at_once)
     ).all()
+    more = len(found) == at_once
+    if more:
+        # The last conversation may be cut in two: it comes first next time.
+        whole = [row for row in found if row.conversation != found[-1].conversation]
+        found = whole or found
     taken = {str(row.unit_id): float(row.taken_at) for row in found}
-    watch = known.watch.after(_differences(connection, taken))
-    more, floor = len(taken) == _AT_ONCE, known.floor
+    talks: dict[str, list[str]] = {}
+    for row in found:
+        talks.setdefault(row.conversation, []).append(row.unit_id)
+    watch = known.watch.after(_differences(connection, list(talks.values())))
+    floor = known.floor
     if taken:
         connection.execute(
             detector_units.insert(),
@@ -156,21 +175,23 @@ def _feed(
                 detector_units.c.detector == detector, detector_units.c.taken_at < floor
             )
         )
-    row = {
+    kept: dict[str, object] = {
         "state": _written(watch),
         "started_at": known.started_at,
         "stopped_at": None,
         "floor": floor,
     }
-    insert = db.insert(detectors).values(**_names(place, criterion.evaluator), **row)
+    insert = db.insert(detectors).values(**_names(place, criterion.evaluator), **kept)
     connection.execute(
-        insert.on_conflict_do_update(index_elements=list(detectors.primary_key.columns), set_=row)
+        insert.on_conflict_do_update(index_elements=list(detectors.primary_key.columns), set_=kept)
     )
     return watch, more and not watch.alarm
 
 
-def _unseen(connection: Connection, place: Place, evaluator: str, floor: float) -> Select[tuple[str, float]]:
-    """Counted units that no capture under way may still come before, in the order of taking."""
+def _unseen(
+    connection: Connection, place: Place, evaluator: str, floor: float
+) -> Select[tuple[str, str, float]]:
+    """Counted units that no capture under way may still come before, in the order in which they count."""
     awaited = connection.execute(
         select(func.min(captures.c.taken_at)).where(*_leased(place.model), captures.c.leases <= MOST_AWAITED)
     ).scalar()
@@ -187,7 +208,9 @@ def _unseen(connection: Connection, place: Place, evaluator: str, floor: float) 
     if awaited is not None:
         wanted.append(units.c.taken_at < awaited)
     return (
-        select(units.c.unit_id, units.c.taken_at).where(*wanted).order_by(units.c.taken_at, units.c.unit_id)
+        select(units.c.unit_id, units.c.conversation, units.c.taken_at)
+        .where(*wanted)
+        .order_by(units.c.taken_at, units.c.conversation, units.c.unit_id)
     )
 
 
@@ -201,20 +224,22 @@ def _leased(model: str) -> tuple[ColumnElement[bool], ...]:
     return captures.c.state == State.LEASED, captures.c.mark == model_mark(model)
 
 
-def _differences(connection: Connection, unit_ids: Iterable[str]) -> Iterator[float]:
-    """The mean difference of each unit that has scored pairs, in the order given."""
-    asked = list(unit_ids)
-    for start in range(0, len(asked), 500):
-        chunk = asked[start : start + 500]
+def _differences(connection: Connection, talks: Sequence[Sequence[str]]) -> Iterator[float]:
+    """The mean difference of the scored pairs of each conversation, given by its units, in order."""
+    for start in range(0, len(talks), 200):
+        chunk = talks[start : start + 200]
         rows = connection.execute(
             select(pairs.c.unit_id, pairs.c.baseline_passed, pairs.c.candidate_passed).where(
-                pairs.c.unit_id.in_(chunk), pairs.c.outcome == PairOutcome.SCORED
+                pairs.c.unit_id.in_([unit for talk in chunk for unit in talk]),
+                pairs.c.outcome == PairOutcome.SCORED,
             )
         )
-        found: defaultdict[str, list[int]] = defaultdict(list)
+        scored: defaultdict[str, list[int]] = defaultdict(list)
         for row in rows:
-            found[row.unit_id].append(int(row.baseline_passed) - int(row.candidate_passed))
-        yield from (fmean(found[unit]) for unit in chunk if unit in found)
+            scored[row.unit_id].append(int(row.baseline_passed) - int(row.candidate_passed))
+        for talk in chunk:
+            if found := [difference for unit in talk for difference in scored[unit]]:
+                yield fmean(found)
 
 
 def _mine(place: Place, criterion: str) -> ColumnElement[bool]:
