@@ -49,9 +49,9 @@ class RawClient:
         await self.send(request)
         return await self.answer(**how)
 
-    async def answer(self, *, to_head: bool = False, seconds: float = PATIENCE) -> Answered:
+    async def answer(self, *, to_head: bool = False) -> Answered:
         """The next answer; `is_whole` is false when the connection ends before it does."""
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(PATIENCE):
             interims = []
             while True:
                 head = await self.reader.readuntil(b"\r\n\r\n")
@@ -86,9 +86,9 @@ class RawClient:
         else:
             answered.body = await self.reader.read()
 
-    async def rest(self, seconds: float = PATIENCE) -> bytes:
+    async def rest(self) -> bytes:
         """Everything until the proxy ends the connection; a reset shows as `b"<reset>"`."""
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(PATIENCE):
             try:
                 return await self.reader.read()
             except ConnectionError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from service.fleet import Backend, Ladder, Route, Tier
@@ -87,6 +88,12 @@ class Proxy:
     @property
     def ledger(self) -> dict[str, int]:
         return dict(self.plane.meters.ledger.counters)
+
+    def keep_out(self) -> None:
+        """Who is ejected stays so, however long the machine takes for what comes next."""
+        for server in self.plane.servers:
+            if server.is_ejected:
+                server.until = math.inf
 
     async def captures(self, count: int) -> list[Capture]:
         """The captures, once that many have been shipped."""

@@ -151,6 +151,7 @@ async def test_answers_of_ours_are_logged_as_well(
 async def test_nobody_is_there(start_proxy: StartProxy, logged: AccessLogPlan, lines: ReadLog) -> None:
     proxy = await start_proxy(ladder(f"http://127.0.0.1:{free_port()}"), access_log=logged)
     assert (await proxy.ask(post())).error == b"backend_unreachable"
+    proxy.keep_out()
     assert (await proxy.ask(post())).error == b"no_backend"
     unreachable, down = await lines(2)
     assert (unreachable["status"], unreachable["error"]) == (503, "backend_unreachable")

@@ -162,7 +162,7 @@ async def test_a_stream_that_is_done_and_stays_open_is_no_fault_of_its_model(
         assert await peer.gone()
 
     backend = await start_backend(script)
-    proxy = await start_proxy(ladder(backend.url), timeouts=Timeouts(idle=0.2))
+    proxy = await start_proxy(ladder(backend.url), timeouts=Timeouts(idle=0.6))
     answered = await proxy.ask(post())
     assert not answered.is_whole
     assert answered.body == STREAM

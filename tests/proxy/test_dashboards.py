@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -53,6 +54,7 @@ async def on_the_page(process_config: ProxyConfig, start_backend: StartBackend) 
         assert await proxy.ask(post(b'{"model":"ghost"}')) == 404
         page = await proxy.until("/metrics", 200)
         while "tiergate_proxy_errors_total{" not in page or "tiergate_proxy_requests_total{" not in page:
+            await asyncio.sleep(0.05)
             page = (await proxy.page("/metrics"))[1]
         proxy.stop()
     found: Labels = {}

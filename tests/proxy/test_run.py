@@ -325,7 +325,7 @@ async def test_a_process_that_hangs_is_not_counted_as_serving(
         [child] = proxy.children
         os.kill(child, signal.SIGSTOP)
         try:
-            await proxy.until("/healthz", 503, seconds=30)
+            await proxy.until("/healthz", 503)
             assert (await proxy.page("/readyz"))[0] == 503
         finally:
             os.kill(child, signal.SIGCONT)

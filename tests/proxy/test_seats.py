@@ -17,7 +17,7 @@ from service.proxy.processes.seats import MOST_TOLD, Seats
 from service.proxy.traffic.health import Watches
 from tests.authority import Authority
 from tests.proxy.raw_client import RawClient, post
-from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, ladder
+from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, ladder, turns
 from tests.proxy.test_entrance import settings_of
 
 
@@ -153,7 +153,7 @@ async def test_more_than_can_be_told_at_once_just_see_the_end(stand: Stand) -> N
     assert standing.counted("refused") == MOST_TOLD + 5
     for client in crowd:
         client.close()
-    await asyncio.sleep(0.05)
+    await turns()
     assert b"too_many_connections" in await (await standing.knock()).reader.read(), "they were told and left"
 
 

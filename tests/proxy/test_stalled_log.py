@@ -57,8 +57,7 @@ async def test_a_full_pipe_stops_neither_clients_nor_the_parent_nor_the_end(
             for _ in range(20):
                 assert await proxy.ask() in (502, 503)
                 await asyncio.sleep(0.02)
-        name = "tiergate_proxy_ejections_total"
-        assert (await proxy.metrics())[name, frozenset({("backend", backend.url)})] == 1
+        await proxy.until_counted("ejections_total", 1, backend=backend.url)
         # The parent says that a process ended, and starts another.
         (child,) = proxy.children
         os.kill(child, signal.SIGKILL)
