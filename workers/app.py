@@ -30,6 +30,7 @@ from service.store.worker_counts import WorkerCounts
 from workers import tasks
 from workers.answering import Answering
 from workers.backends import Limits, Shadow
+from workers.closer import Closer
 from workers.judge import SECONDS_PER_ANSWER
 from workers.lifecycle import Life, PerProcess, follow
 from workers.metrics import Listener
@@ -43,7 +44,13 @@ from workers.watching import Guard
 LISTEN = "TIERGATE_WORKER_LISTEN"
 LEASE_SECONDS = "TIERGATE_LEASE_SECONDS"
 GUARD_QUEUE = "guard"
-SCHEDULE = {tasks.SWEEP: 30.0, tasks.COPY_LEDGER: 2.0, tasks.WATCH_ROUTES: 2.0, tasks.RETAIN: 3600.0}
+SCHEDULE = {
+    tasks.SWEEP: 30.0,
+    tasks.CLOSE: 30.0,
+    tasks.COPY_LEDGER: 2.0,
+    tasks.WATCH_ROUTES: 2.0,
+    tasks.RETAIN: 3600.0,
+}
 """Seconds between runs, by task of the guard."""
 RETENTION_SECONDS = 30 * 86_400.0
 
@@ -116,6 +123,7 @@ class _Roots:
                     evaluators=evaluators.ALL,
                     epoch_of=functools.cache(settings.epoch_of),
                     seconds_per_answer=SECONDS_PER_ANSWER,
+                    count=settings.policy.units,
                 ),
                 on_serving=shadow.on_serving,
                 lease_seconds=self.lease_seconds,
@@ -148,6 +156,13 @@ class _Roots:
                 queued=self._queued,
                 batch=settings.proxy.mirroring.batch,
                 lease_seconds=self.lease_seconds,
+            ),
+            closer=Closer(
+                db=db,
+                models=tuple(settings.ladders),
+                policy=settings.policy,
+                queued=self._queued,
+                ttl_seconds=settings.proxy.mirroring.ttl_seconds,
             ),
             guard=Guard(
                 ladders=settings.ladders,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from evaluators.exchange import Fault, FaultKind, Outcome, Request
+from service import strata
 from service.fleet import Backend, Ladder
 from service.store.capture import Capture, Ending
 from service.wire import (
@@ -31,6 +32,8 @@ class Opened:
     """Recall probes mined from it."""
     digest: str
     """Of the request: the same request counts once in an epoch."""
+    marginals: tuple[str, ...] = ()
+    """Its stratum in each dimension, by the request alone."""
     plan: Plan
     backends: Mapping[str, Sequence[Backend]]
     """Where each tier may be asked."""
@@ -59,8 +62,20 @@ def open_capture(
         request=request,
         questions=probes,
         digest=sha256(replay_body(request, model=capture.model)).hexdigest(),
+        marginals=marginals_of(request, capture.stratum),
         plan=plan,
         backends=backends,
+    )
+
+
+def marginals_of(request: Request, stratum: str) -> tuple[str, ...]:
+    """The strata of a request; the language is that of its user, whoever wrote the instructions."""
+    asked = [message.text for message in request.messages if message.role == "user"]
+    return strata.marginals(
+        stratum,
+        constrained=request.constrained,
+        language=strata.language_of(asked or [message.text for message in request.messages]),
+        turns=len(asked),
     )
 
 

@@ -20,6 +20,7 @@ from evaluators.score import TimeLimit
 from service.fleet import Ladder, Route
 from service.store.capture import Capture, Keyring, SealBroken, unseal
 from service.store.captures import Captures
+from service.store.closing import is_closed
 from service.store.database import Database, StoreUnusable
 from service.store.leases import expire, heartbeat, lease, lose, release, settled
 from service.store.pairs import claim, conversation_of, record
@@ -49,7 +50,8 @@ class Terms:
     ladders: Mapping[str, Ladder]
     probing: Callable[[str], Probing]
     """By model."""
-    scoring: Scoring
+    scoring: Callable[[Database], Scoring]
+    """As it is now: what the engines are is in the database."""
     on_serving: bool = False
     """Whether tiers without shadow backends may be replayed on those that serve clients."""
     lease_seconds: float = 120.0
@@ -84,7 +86,8 @@ def replay_batch(bench: Bench, ids: Sequence[str], *, delivery: str) -> None:
     """
     owner = f"{bench.worker}/{delivery}"
     held = lease(bench.db, ids, owner=owner, now=time.time(), seconds=bench.terms.lease_seconds)
-    batch = _Batch(bench=bench, owner=owner, unsettled=set(held))
+    scoring = bench.terms.scoring(bench.db)
+    batch = _Batch(bench=bench, owner=owner, scoring=scoring, unsettled=set(held))
     ending = "failed"
     try:
         if others := set(ids) - set(held):
@@ -107,6 +110,8 @@ class _Batch:
 
     bench: Bench
     owner: str
+    scoring: Scoring
+    """As it was when the batch began: epochs do not change within it."""
     unsettled: set[str]
     """Leased and neither settled nor left to run out; shrinks."""
     done: set[str] = field(default_factory=set)
@@ -117,21 +122,32 @@ class _Batch:
     def work(self, held: Sequence[str]) -> None:
         placed = self._place_all(self._open(held))
         answers = self.bench.answering.run(
-            [self._inquiry(each.opened) for each in placed if not each.over_budget],
+            [self._inquiry(each.opened) for each in placed if each.is_asked],
             every=self.bench.terms.lease_seconds / 3,
             beat=self._extend,
         )
         self.counts.update(answers.counts)
+        scoring = self._when_judged()
         for each in placed:
             capture_id = each.opened.capture.id
+            if each.late:
+                self._record(each, {}, scoring)
+                continue
             spent = answers.spent[capture_id]
             self.counts[metrics.series(metrics.TOKENS, model=each.opened.capture.model)] += spent
             if each.over_budget:
-                self._record(each, {})
+                self._record(each, {}, scoring)
                 continue
             self.bench.budget.give_back(each.opened.plan.tokens - spent)
             if capture_id in answers.outcomes:
-                self._record(each, answers.outcomes[capture_id])
+                self._record(each, answers.outcomes[capture_id], scoring)
+
+    def _when_judged(self) -> Scoring:
+        """With tiers of which an engine has changed meanwhile: whoever answered, it may have been either."""
+        before, now = self.scoring.unsettled_of, self.bench.terms.scoring(self.bench.db).unsettled_of
+        return replace(
+            self.scoring, unsettled_of=lambda model, tier: before(model, tier) or now(model, tier)
+        )
 
     def _open(self, held: Sequence[str]) -> list[Opened]:
         """Those that can be replayed, oldest first: who claims a conversation first counts for it."""
@@ -202,9 +218,11 @@ class _Batch:
             explicit=capture.conversation or explicit_conversation(opened.request),
             chain=message_chain(opened.request),
         )
+        if self.scoring.by_conversation and is_closed(self.bench.db, conversation):
+            return Placed(opened=opened, conversation=conversation, late=True)
         if opened.plan.tokens and not self.bench.budget.take(opened.plan.tokens, now=time.time()):
             return Placed(opened=opened, conversation=conversation, over_budget=True)
-        claims = claims_of(opened, conversation, self.bench.terms.scoring)
+        claims = claims_of(opened, conversation, self.scoring)
         held = claim(self.bench.db, claims, capture_id=capture.id)
         return Placed(opened=opened, conversation=conversation, held=frozenset(held))
 
@@ -226,10 +244,10 @@ class _Batch:
             seconds=self.bench.terms.lease_seconds,
         )
 
-    def _record(self, placed: Placed, outcomes: Mapping[Slot, Outcome]) -> None:
+    def _record(self, placed: Placed, outcomes: Mapping[Slot, Outcome], scoring: Scoring) -> None:
         capture = placed.opened.capture
         try:
-            units = units_of(placed, outcomes, self.bench.terms.scoring, at=time.time())
+            units = units_of(placed, outcomes, scoring, at=time.time())
             first = self._settle(capture.id, units, "processed")
         except (StoreUnusable, RedisError):
             raise

@@ -16,6 +16,7 @@ from service.store.retention import retain
 from service.store.task_message import REPLAY_TASK
 from service.store.worker_counts import WorkerCounts
 from workers import metrics
+from workers.closer import Closer, close_conversations
 from workers.guard import publish_routes, watch_serving
 from workers.replay import Bench, replay_batch
 from workers.sweeper import Sweeper, Swept, sweep
@@ -27,6 +28,7 @@ SWEEP = "workers.tasks.sweep"
 COPY_LEDGER = "workers.tasks.copy_ledger"
 WATCH_ROUTES = "workers.tasks.watch_routes"
 RETAIN = "workers.tasks.retain"
+CLOSE = "workers.tasks.close_conversations"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,7 @@ class GuardRoom:
     """What the guard's child holds open."""
 
     sweeper: Sweeper
+    closer: Closer
     guard: Guard
     counts: WorkerCounts
     retention_seconds: float
@@ -76,10 +79,15 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
         """Forget what is older than the retention."""
         log.info("retained: %s", retain(room.guard.db, before=time.time() - room.retention_seconds))
 
+    def close_idle(room: GuardRoom) -> None:
+        """Let conversations count that nothing more is expected of."""
+        close_conversations(room.closer, now=time.time())
+
     # Not shared: Celery would put them into every other app of the process as well.
     app.task(replay_captures, name=REPLAY_TASK, bind=True, shared=False)
     guarded = {
         SWEEP: sweep_captures,
+        CLOSE: close_idle,
         COPY_LEDGER: copy_ledger,
         WATCH_ROUTES: watch_routes,
         RETAIN: retain_settled,

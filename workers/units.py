@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.exchange import Outcome, Request
-from evaluators.score import Evaluator, Judged, NotApplicable, PairScore
+from evaluators.score import Evaluator, Judged, NotApplicable, PairScore, Unscored, UnscoredReason
+from service.decision.policy import Units
+from service.store.current_epochs import NO_EPOCH
 from service.store.units import Claim, PairOutcome, PairRow, Unit
 from workers.judge import judge
 from workers.opening import Opened
-from workers.plan import Comparison, Slot
+from workers.plan import Comparison, Plan, Slot
 from workers.probes import RECALL
 
 MOST_REASON = 500
@@ -25,6 +27,13 @@ class Placed:
     conversation: str
     held: frozenset[Claim] = frozenset()
     over_budget: bool = False
+    late: bool = False
+    """The conversation was closed: what it says now is told apart, and not asked for."""
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether its replays are worth making."""
+        return not (self.over_budget or self.late)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +44,17 @@ class Scoring:
     epoch_of: Callable[[str, str], str]
     """Epoch of (model, tier); the control's is the baseline's own."""
     seconds_per_answer: float
+    count: Units = Units.FIRST_SAMPLED
+    """What counts as one unit of evidence."""
+    unsettled_of: Callable[[str, str], str] = lambda model, tier: ""
+    """Why pairs of (model, tier) belong to no epoch at the moment; empty when they do."""
+    since_of: Callable[[str, str], float] = lambda model, tier: 0.0
+    """Unix seconds; what the tier answered clients before may be another artifact's."""
+
+    @property
+    def by_conversation(self) -> bool:
+        """Whether all requests of a conversation count together, once it is closed."""
+        return self.count is Units.CLOSED_CONVERSATIONS
 
 
 def claims_of(opened: Opened, conversation: str, scoring: Scoring) -> list[Claim]:
@@ -42,8 +62,20 @@ def claims_of(opened: Opened, conversation: str, scoring: Scoring) -> list[Claim
     return [
         _claim(opened, comparison, evaluator, conversation, scoring)
         for comparison, evaluator in _due(opened, scoring)
-        if _questions(opened, evaluator)
+        if _questions(opened, evaluator) and not mixed(opened, comparison, evaluator, scoring)
     ]
+
+
+def mixed(opened: Opened, comparison: Comparison, evaluator: Evaluator, scoring: Scoring) -> str:
+    """Why these pairs may compare more than two artifacts, and belong to no epoch; empty when they do not."""
+    capture, plan = opened.capture, opened.plan
+    if why := scoring.unsettled_of(capture.model, comparison.tier):
+        return why
+    live = Slot(capture.tier, 0)
+    is_used = evaluator.name != RECALL and live in plan.known and live in comparison.slots(plan.baseline, 0)
+    if is_used and capture.started_at < scoring.since_of(capture.model, capture.tier):
+        return f"{capture.tier} answered the client before its engine was what it is now"
+    return ""
 
 
 def units_of(
@@ -68,7 +100,9 @@ def units_of(
                 stratum=capture.stratum,
                 tenant=capture.tenant,
                 digest=opened.digest,
-                counted=claim in placed.held,
+                counted=claim in placed.held and not scoring.by_conversation,
+                waits=claim in placed.held and scoring.by_conversation,
+                marginals=opened.marginals,
                 rows=tuple(_rows(placed, comparison, evaluator, outcomes, scoring)),
                 at=at,
             )
@@ -104,13 +138,14 @@ def _applies(evaluator: Evaluator, request: Request) -> bool:
 def _claim(
     opened: Opened, comparison: Comparison, evaluator: Evaluator, conversation: str, scoring: Scoring
 ) -> Claim:
+    belongs = not mixed(opened, comparison, evaluator, scoring)
     return Claim(
         tier=comparison.tier,
         arm=comparison.arm.value,
-        epoch=scoring.epoch_of(opened.capture.model, comparison.tier),
+        epoch=scoring.epoch_of(opened.capture.model, comparison.tier) if belongs else NO_EPOCH,
         evaluator=evaluator.name,
         version=evaluator.version,
-        conversation=conversation,
+        conversation="" if scoring.by_conversation else conversation,
         digest=opened.digest,
     )
 
@@ -127,14 +162,28 @@ def _rows(
     if not questions:
         yield PairRow(outcome=PairOutcome.NOT_APPLICABLE.value)
     for item, question in questions.items():
+        if placed.late:
+            yield PairRow(
+                item=item, outcome=PairOutcome.UNSCORED.value, unscored_reason=UnscoredReason.LATE.value
+            )
+            continue
         if placed.over_budget:
             yield PairRow(item=item, outcome=PairOutcome.OVER_BUDGET.value)
+            continue
+        if why := mixed(placed.opened, comparison, evaluator, scoring):
+            mixture = Unscored(reason=UnscoredReason.MIXED_ARTIFACT, detail=why)
+            yield row_of(mixture, item=item, origin=_origin(plan, item))
             continue
         baseline, candidate = comparison.slots(plan.baseline, item)
         judged = judge(
             evaluator, question, outcomes[baseline], outcomes[candidate], seconds=scoring.seconds_per_answer
         )
-        yield row_of(judged, item=item, origin="live" if baseline in plan.known else "replay")
+        yield row_of(judged, item=item, origin=_origin(plan, item))
+
+
+def _origin(plan: Plan, item: int) -> str:
+    """Where the baseline's outcome comes from."""
+    return "live" if Slot(plan.baseline, item) in plan.known else "replay"
 
 
 def row_of(judged: Judged, *, item: int, origin: str) -> PairRow:

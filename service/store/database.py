@@ -26,6 +26,7 @@ from sqlalchemy.exc import (
 
 from service.store import engine_tables as engine_tables  # its tables belong to the same schema
 from service.store import schema
+from service.store import tally_tables as tally_tables
 
 _BUSY_SECONDS = 20.0
 _CONNECT_SECONDS = 5

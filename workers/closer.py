@@ -1,0 +1,51 @@
+"""Closing conversations that are idle, so that they count (statistics A2, `units: closed_conversations`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from service.decision.policy import Policy, Units
+from service.store.closing import close_idle
+from service.store.database import Database
+
+log = logging.getLogger("tiergate.guard")
+
+
+@dataclass(slots=True, kw_only=True)
+class Closer:
+    """What closing needs. Any number of them may run: each conversation is closed once."""
+
+    db: Database
+    models: Collection[str]
+    policy: Policy
+    queued: Callable[[], int]
+    """Messages that wait for workers."""
+    ttl_seconds: float
+    """How long a capture may wait; what waits longer has expired."""
+    nothing_waited_at: float | None = None
+    """The last moment (unix seconds) at which no message waited."""
+
+
+def close_conversations(closer: Closer, *, now: float) -> int:
+    """Close what was idle for the policy's `idle_seconds`; how many conversations.
+
+    Requests that wait for a worker may belong to a conversation that looks idle. What waits now was captured
+    after the last moment at which nothing did, and after the oldest capture that could have expired: that is
+    as far as time has passed for a conversation.
+    """
+    if closer.policy.units is not Units.CLOSED_CONVERSATIONS:
+        return 0
+    if not closer.queued():
+        closer.nothing_waited_at = now
+    until = now - closer.ttl_seconds
+    if closer.nothing_waited_at is not None:
+        until = max(until, closer.nothing_waited_at)
+    closed = sum(
+        close_idle(closer.db, model, idle_seconds=closer.policy.idle_seconds, now=until)
+        for model in closer.models
+    )
+    if closed:
+        log.info("closed %d conversations", closed)
+    return closed
