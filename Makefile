@@ -51,7 +51,7 @@ format: .venv/test ## Rewrite to the house style
 bench: .venv/test ## The figures of docs/benchmarks.md (BENCH="latency --rounds 1")
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 
-simulate: .venv/test ## Error rates and pairs of the decision, two minutes (SIMULATE="--long")
+simulate: .venv/test ## Error rates and pairs of the decision, three minutes (SIMULATE="--long")
 	$(BIN)/python -m tests.benchmarks.simulate $(SIMULATE)
 
 clean: ## Remove the virtual environment and caches

@@ -24,3 +24,12 @@ def test_alarms_are_those_of_the_detector() -> None:
 def test_streams_without_an_alarm_have_none() -> None:
     none = alarm_units(np.random.default_rng(4), Rates(harm=0.0, benefit=0.0), streams=3, units=2 * BLOCK)
     assert none.tolist() == [math.inf] * 3
+
+
+def test_looking_less_often_finds_no_alarm_earlier() -> None:
+    rates = Rates(harm=0.05, benefit=0.002)
+    always, seldom = (
+        alarm_units(np.random.default_rng(4), rates, streams=6, units=BLOCK, every=every) for every in (1, 50)
+    )
+    assert np.all(seldom >= always)
+    assert all(unit % 50 == 0 for unit in seldom[np.isfinite(seldom)])

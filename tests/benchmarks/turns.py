@@ -21,7 +21,7 @@ EARLY = (0.001, 0.006)
 LATE = (0.026, 0.001)
 """... and in the second half: 2.5 points worse, so that all turns together are one point worse."""
 OPEN_AT_ONCE = 250
-SHARES = (1.0, 0.25, 0.05)
+SHARES = (1.0, 0.25, 0.1, 0.05, 0.01)
 """Of requests that are sampled."""
 
 
