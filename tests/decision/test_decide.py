@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,17 @@ from hypothesis import strategies as st
 
 from service.decision.decide import decide
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
-from service.decision.policy import AlphaSpending, Asked, Criterion, Gate, Hypothesis, LadderRule, Policy
+from service.decision.policy import (
+    AlphaSpending,
+    Asked,
+    BaselineAfterApproval,
+    Criterion,
+    Gate,
+    Hypothesis,
+    LadderRule,
+    Policy,
+    Role,
+)
 from service.decision.tally import Tally, Triple
 from service.decision.verdict import Decision, GateState, Verdict
 
@@ -255,6 +266,125 @@ def test_past_its_last_pair_a_tier_is_not_shown() -> None:
     assert not before.not_shown
     shown = verdict_of(evidence_of(max_pairs=dict.fromkeys(NAMES, ACCEPT_AFTER)))
     assert (shown.decision, shown.not_shown) == (Decision.ACCEPT, False)
+
+
+def with_role(role: Role, evaluator: str = "refusal", **changes: Any) -> Policy:
+    """Production's policy, with one criterion in another role."""
+    criteria = (
+        replace(criterion, role=role) if criterion.evaluator == evaluator else criterion
+        for criterion in PRODUCTION.criteria
+    )
+    return replace(PRODUCTION, criteria=tuple(criteria), **changes)
+
+
+def test_a_criterion_that_is_only_shown_is_found_and_weighs_nothing() -> None:
+    policy = with_role(Role.SHOWN)
+    for tally, found in ((HARM, Decision.REJECT), (Tally(), Decision.UNDECIDED), (CLEAN, Decision.ACCEPT)):
+        verdict = verdict_of(evidence_of({"refusal": tally}), policy)
+        assert verdict.decision is Decision.ACCEPT
+        assert [reason.split(":")[0] for reason in verdict.reasons] == list(NAMES[:2])
+        shown = verdict.findings[2]
+        assert (shown.criterion, shown.role, shown.decision) == ("refusal", Role.SHOWN, found)
+        assert verdict.decisive == verdict.findings[:2]
+    rejected = verdict_of(evidence_of({"structured_output": HARM}), policy)
+    assert rejected.reasons[0].endswith(">= 40"), "M counts the two criteria that decide"
+
+
+def test_a_criterion_that_is_only_shown_does_not_raise_the_control_gate() -> None:
+    policy = with_role(Role.SHOWN)
+    for control in (HARM, Tally()):
+        verdict = verdict_of(evidence_of(control=dict.fromkeys(NAMES, CLEAN) | {"refusal": control}), policy)
+        assert verdict.decision is Decision.ACCEPT
+        assert verdict.gates[Gate.CONTROL] is GateState.PASSED
+
+
+def test_no_finding_is_made_of_a_muted_criterion() -> None:
+    verdict = verdict_of(evidence_of({"refusal": HARM}), with_role(Role.MUTED))
+    assert verdict.decision is Decision.ACCEPT
+    assert [finding.criterion for finding in verdict.findings] == list(NAMES[:2])
+
+
+def test_a_criterion_that_is_only_shown_never_runs_out_for_the_tier() -> None:
+    noisy = Tally.of_pairs(n=ACCEPT_AFTER, harm=12, benefit=10)
+    evidence = evidence_of({"refusal": noisy}, slo=None, max_pairs={"refusal": ACCEPT_AFTER})
+    verdict = verdict_of(evidence, with_role(Role.SHOWN))
+    assert verdict.findings[2].not_shown
+    assert (verdict.decision, verdict.not_shown) == (Decision.UNDECIDED, False)
+
+
+def test_a_criterion_of_which_there_is_no_request_says_so_and_what_to_do() -> None:
+    verdict = verdict_of(evidence_of({"long_context_recall": Tally()}))
+    assert verdict.reasons == (
+        "long_context_recall: counted pairs (0) < min_pairs (300): no request so far is of this kind; "
+        "if none will be, name the criteria that apply in policy.criteria",
+    )
+    lost = verdict_of(evidence_of({"long_context_recall": Tally(unscored={"timeout": 3})}))
+    assert lost.reasons == ("long_context_recall: counted pairs (0) < min_pairs (300)",)
+
+
+WEEK = 604_800.0
+
+
+@pytest.mark.parametrize(
+    ("change", "not_shown", "first"),
+    [
+        ({}, False, "structured_output: shown"),
+        (
+            {"tallies": {"refusal": Tally()}},
+            True,
+            "refusal: not_shown: age of the epoch (604800 s) >= longest (604800 s): counted pairs (0) <",
+        ),
+        ({"slo": None}, True, "not_shown: age of the epoch (604800 s) >= longest (604800 s)"),
+        ({"attribution": Attribution(unsettled="replicas disagree")}, False, "attribution: replicas"),
+        ({"control": dict.fromkeys(NAMES, HARM)}, False, "control_alarm"),
+        ({"tallies": {"refusal": HARM}}, False, "refusal: harm beyond"),
+    ],
+)
+def test_after_its_longest_time_a_tier_without_a_decision_is_not_shown(
+    change: dict[str, Any], not_shown: bool, first: str
+) -> None:
+    policy = replace(PRODUCTION, longest_seconds=WEEK)
+    verdict = verdict_of(evidence_of(age_seconds=WEEK, **change), policy)
+    assert verdict.not_shown is not_shown
+    assert verdict.reasons[0].startswith(first)
+    assert not verdict_of(evidence_of(age_seconds=WEEK - 1, **change), policy).not_shown
+
+
+def test_time_that_a_tier_waited_for_the_rung_below_is_not_held_against_it() -> None:
+    policy = replace(PRODUCTION, longest_seconds=WEEK)
+    verdict = verdict_of(evidence_of(age_seconds=2 * WEEK), policy, Decision.UNDECIDED)
+    assert (verdict.reasons, verdict.not_shown) == (("rung_below_not_accepted",), False)
+
+
+def test_what_withholds_both_ways_withholds_the_end_of_the_pairs_too() -> None:
+    noisy = Tally.of_pairs(n=ACCEPT_AFTER, harm=12, benefit=10)
+    evidence = evidence_of(
+        {"refusal": noisy},
+        max_pairs={"refusal": ACCEPT_AFTER},
+        attribution=Attribution(differences=("engine: a and b",)),
+    )
+    assert not verdict_of(evidence).not_shown
+
+
+def test_a_person_may_say_where_the_pairs_end() -> None:
+    noisy = Tally.of_pairs(n=ACCEPT_AFTER, harm=12, benefit=10)
+    criteria = (*PRODUCTION.criteria[:2], Criterion(evaluator="refusal", max_pairs=400))
+    verdict = verdict_of(
+        evidence_of({"refusal": noisy}, max_pairs={"refusal": 10**6}), replace(PRODUCTION, criteria=criteria)
+    )
+    assert verdict.not_shown
+    assert verdict.reasons[0].startswith("refusal: not_shown: counted pairs (1000) >= max_pairs (400)")
+
+
+def test_switching_the_baseline_off_asks_for_twice_the_evidence() -> None:
+    policy = replace(PRODUCTION, baseline_after_approval=BaselineAfterApproval.SWITCHED_OFF)
+    kept, off = verdict_of(evidence_of()), verdict_of(evidence_of(), policy)
+    assert off.alpha_accept == pytest.approx(kept.alpha_accept / 2)
+    assert off.baseline_after_approval is BaselineAfterApproval.SWITCHED_OFF
+    tally = Tally.of_pairs(n=580, harm=0, benefit=0)
+    evidence = evidence_of(dict.fromkeys(NAMES, tally))
+    assert verdict_of(evidence).decision is Decision.ACCEPT
+    assert verdict_of(evidence, policy).decision is Decision.UNDECIDED
 
 
 @st.composite

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from service.decision.epoch import epoch_id, policy_facts
-from service.decision.policy import AlphaSpending, Asked, Criterion, Gate, Hypothesis, LadderRule, Policy
+from service.decision.policy import (
+    AlphaSpending,
+    Asked,
+    BaselineAfterApproval,
+    Criterion,
+    Gate,
+    Hypothesis,
+    LadderRule,
+    Policy,
+    Role,
+    Units,
+)
 
 
 def test_the_order_of_the_facts_does_not_matter() -> None:
@@ -67,6 +79,9 @@ def test_a_policy_changes_the_epoch_where_it_changes_the_evidence() -> None:
     criteria = (Criterion(evaluator="structured_output"), Criterion(evaluator="refusal"))
     assert named(criteria=criteria) == named()
     assert named(max_unscored=0.5) == named()
+    assert named(tenant_share_cap=0.5, longest_seconds=60.0) == named()
+    shown, muted = (Criterion(evaluator=role.value, role=role) for role in (Role.SHOWN, Role.MUTED))
+    assert named(criteria=(*criteria, shown, muted)) == named()
     assert named(gates=dict.fromkeys(Gate, Asked.OFF) | {Gate.QUALITY: Asked.REQUIRED}) == named()
     for change in (
         {"criteria": (Criterion(evaluator="refusal", margin=0.02), criteria[0])},
@@ -74,6 +89,11 @@ def test_a_policy_changes_the_epoch_where_it_changes_the_evidence() -> None:
         {"alpha_accept": 0.025},
         {"alpha_harm": 0.025},
         {"alpha_warn": 0.025},
+        {"alpha_strata": 0.025},
+        {"baseline_after_approval": BaselineAfterApproval.SWITCHED_OFF},
+        {"units": Units.CLOSED_CONVERSATIONS},
+        # A criterion that fails is not got rid of with its evidence kept.
+        {"criteria": (Criterion(evaluator="refusal"), replace(criteria[0], role=Role.SHOWN))},
         {"alpha_spending": AlphaSpending.FIRST_ATTEMPT},
         {"ladder_rule": LadderRule.INDEPENDENT},
     ):

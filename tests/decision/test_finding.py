@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.decision.directions import log_e_values
-from service.decision.eprocess import G10, Differences, confidence_sequence, log_e_harm, log_e_noninferiority
+from service.decision.eprocess import G10, Differences, confidence_sequence
 from service.decision.finding import find
-from service.decision.policy import AlphaSpending, Criterion, Hypothesis, LadderRule, Policy
+from service.decision.policy import AlphaSpending, Criterion, Hypothesis, Policy
 from service.decision.tally import Tally, Triple
 from service.decision.thresholds import Thresholds, thresholds
 from service.decision.verdict import Decision, Finding
@@ -140,17 +139,6 @@ def test_harm_in_either_direction_is_harm_to_equivalence(harm: int, benefit: int
     assert finding.warn
 
 
-def test_equivalence_shares_one_harm_e_value_between_its_directions() -> None:
-    tally = Tally.of_pairs(n=500, harm=30, benefit=3)
-    up = Differences.of_tally(tally)
-    log_e = log_e_values(BOTH_WAYS, tally)
-    mean = (math.exp(log_e_harm(up, 0.01)) + math.exp(log_e_harm(up.mirrored(), 0.01))) / 2
-    assert math.exp(log_e.harm) == pytest.approx(mean)
-    assert log_e.noninferiority == min(
-        log_e_noninferiority(up, 0.01), log_e_noninferiority(up.mirrored(), 0.01)
-    )
-
-
 def test_an_equivalence_forecast_waits_for_the_slower_direction() -> None:
     tally = Tally.of_pairs(n=400, harm=2, benefit=0)
     one_way, both_ways = found(REFUSAL, tally).more_pairs, found(BOTH_WAYS, tally).more_pairs
@@ -184,21 +172,6 @@ def test_a_conversation_is_one_unit_however_many_pairs_it_has() -> None:
     assert finding.decision is Decision.UNDECIDED
 
 
-@pytest.mark.parametrize(("tiers", "threshold"), [(1, 60), (2, 120)])
-def test_harm_is_held_to_all_criteria_of_all_tiers(tiers: int, threshold: int) -> None:
-    criteria = tuple(Criterion(evaluator=name) for name in ("a", "b", "c"))
-    limits = thresholds(Policy(criteria=criteria), tiers=tiers, attempt=1)
-    assert math.exp(limits.harm) == pytest.approx(threshold)
-
-
-def test_each_attempt_gets_its_share_of_alpha() -> None:
-    policy = policy_of(REFUSAL, alpha_spending=AlphaSpending.OVER_ATTEMPTS)
-    first, second = (thresholds(policy, tiers=1, attempt=attempt) for attempt in (1, 2))
-    assert first.alpha_accept == pytest.approx(0.05 * 6 / math.pi**2)
-    assert second.alpha_accept == pytest.approx(first.alpha_accept / 4)
-    assert math.exp(first.accept) == pytest.approx(32.9, abs=0.01)
-
-
 def test_alpha_spent_on_the_first_attempt_leaves_none_for_a_second() -> None:
     policy = policy_of(REFUSAL)
     spent = thresholds(policy, tiers=1, attempt=2)
@@ -209,11 +182,6 @@ def test_alpha_spent_on_the_first_attempt_leaves_none_for_a_second() -> None:
     assert finding.more_pairs is None
     harmed = find(policy, REFUSAL, Tally.of_pairs(n=40, harm=30, benefit=0), spent)
     assert harmed.decision is Decision.REJECT
-
-
-def test_independent_tiers_share_alpha() -> None:
-    limits = thresholds(policy_of(REFUSAL, ladder_rule=LadderRule.INDEPENDENT), tiers=3, attempt=1)
-    assert math.exp(limits.accept) == pytest.approx(60)
 
 
 def test_the_interval_says_the_same_as_the_decision() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
 from service.decision.gates import Gated, attribution_gate, control_gate, coverage_gate, measured_gate
-from service.decision.policy import Asked, Criterion, Gate, Policy
+from service.decision.policy import Asked, Criterion, Gate, Policy, Role
 from service.decision.tally import Tally
 from service.decision.thresholds import thresholds
 from service.decision.verdict import GateState
@@ -39,6 +39,14 @@ def test_a_control_that_differs_from_itself_in_either_direction_alarms(harm: int
 
 def test_a_control_alarms_before_it_has_enough_pairs() -> None:
     assert control(refusal=Tally.of_pairs(n=9, harm=9, benefit=0)).state is GateState.UNDECIDED
+
+
+@pytest.mark.parametrize("role", [Role.SHOWN, Role.MUTED])
+def test_a_criterion_that_does_not_decide_neither_alarms_nor_asks_for_a_control(role: Role) -> None:
+    policy = Policy(criteria=(*CRITERIA, Criterion(evaluator="loops", role=role)))
+    quiet = {"refusal": QUIET, "recall": QUIET}
+    assert control(policy, **quiet).state is GateState.PASSED
+    assert control(policy, **quiet, loops=Tally.of_pairs(n=100, harm=90, benefit=0)).state is GateState.PASSED
 
 
 def test_a_control_of_another_evaluator_is_nobodys() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from service.decision.evidence import Evidence
-from service.decision.ladder import counts_as_reject, decide_ladder, next_lower_rung
-from service.decision.policy import Asked, Criterion, Gate, Policy
+from service.decision.ladder import counts_as_reject, decide_ladder, next_lower_rung, with_holm
+from service.decision.multiplicity import log_e_holm
+from service.decision.policy import Asked, Criterion, Gate, Policy, Role
 from service.decision.tally import Tally
 from service.decision.verdict import Decision
 
@@ -43,6 +47,57 @@ def test_a_tier_is_given_up_when_rejected_or_not_shown_in_time() -> None:
         POLICY, [candidate("a", HARM), candidate("b", NOISY), candidate("c", NOISY, x=900)]
     )
     assert [counts_as_reject(verdict) for verdict in (harmed, open_, exhausted)] == [True, False, True]
+
+
+def test_a_tier_is_given_up_when_its_time_is_over() -> None:
+    late = replace(candidate("a", NOISY), age_seconds=86_400.0)
+    (verdict,) = decide_ladder(replace(POLICY, longest_seconds=86_400.0), [late])
+    assert counts_as_reject(verdict)
+    assert not counts_as_reject(decide_ladder(POLICY, [late])[0])
+
+
+TWO = replace(
+    POLICY,
+    criteria=(
+        Criterion(evaluator="x"),
+        Criterion(evaluator="seen", role=Role.SHOWN),
+        Criterion(evaluator="y"),
+    ),
+)
+
+
+def on_ladder(tier: str, *, tiers: int, **tallies: Tally) -> Evidence:
+    return Evidence(model="m", tier=tier, epoch="e", tiers_under_test=tiers, tallies=tallies)
+
+
+def test_harm_over_the_whole_ladder_is_sharpened_by_e_holm_and_shown() -> None:
+    weak = Tally.of_pairs(n=200, harm=11, benefit=0)
+    evidence = [on_ladder(tier, tiers=2, x=HARM, y=weak, seen=HARM) for tier in ("a", "b")]
+    verdicts = decide_ladder(TWO, evidence)
+    decisive = [finding for verdict in verdicts for finding in verdict.decisive]
+    assert [finding.log_e_holm for finding in decisive] == pytest.approx(
+        log_e_holm([finding.log_e.harm for finding in decisive])
+    )
+    assert [verdict.findings[1].log_e_holm for verdict in verdicts] == [None, None]
+    held_to = math.log(4 / TWO.alpha_harm)
+    for verdict in verdicts:
+        strong, weaker = verdict.decisive
+        assert strong.log_e.harm >= held_to > weaker.log_e.harm
+        # e / M, which decides, is never sharper; here e-Holm alone would reject.
+        assert weaker.log_e_holm is not None
+        assert weaker.log_e_holm >= -math.log(TWO.alpha_harm)
+        assert weaker.decision is Decision.UNDECIDED
+
+
+def test_tiers_without_a_verdict_only_weaken_the_others() -> None:
+    evidence = [on_ladder("a", tiers=3, x=HARM, y=CLEAN)]
+    (alone,) = decide_ladder(TWO, evidence)
+    (of_one,) = with_holm([alone], tiers_under_test=1)
+    strong, strong_of_one = alone.decisive[0], of_one.decisive[0]
+    assert strong.log_e_holm == pytest.approx(strong.log_e.harm - math.log(6))
+    assert strong_of_one.log_e_holm is not None
+    assert strong_of_one.log_e_holm > strong.log_e_holm
+    assert with_holm([], tiers_under_test=3) == ()
 
 
 @pytest.mark.parametrize(
