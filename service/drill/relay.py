@@ -165,6 +165,7 @@ class Relay:
     async def _chat(self, arm: Arm, request: Request) -> Response:
         asked = json.loads(await request.body())
         asked["model"] = self._upstream.model
+        # Sorted to be compared only: in which order a schema names its fields is the backend's business.
         question = json.dumps(asked, sort_keys=True)
         number = min(arm.begins + self._arrivals[arm.name, question], SECOND)
         self._arrivals[arm.name, question] += 1
@@ -186,12 +187,12 @@ class Relay:
         async with self._asking[slot]:
             if (known := self._answers.get(slot)) is not None:
                 return known
-            answered = await self._ask(question, asked)
+            answered = await self._ask(asked)
             if answered.status < 500 and answered.status != httpx.codes.TOO_MANY_REQUESTS:
                 self._answers[slot] = answered
             return answered
 
-    async def _ask(self, question: str, asked: Mapping[str, Any]) -> _Answered:
+    async def _ask(self, asked: Mapping[str, Any]) -> _Answered:
         if self.is_spent:
             return _unanswered("the drill has spent its tokens")
         url = min(self._clients, key=lambda one: self._outstanding[one])
@@ -200,7 +201,7 @@ class Relay:
             async with self._places[url]:
                 self.asked += 1
                 answer = await self._clients[url].post(
-                    "/v1/chat/completions", content=question.encode(), headers=_HEADERS
+                    "/v1/chat/completions", content=json.dumps(asked), headers=_HEADERS
                 )
         except httpx.HTTPError as error:
             self._failed(f"{url}: {type(error).__name__}: {error}")
