@@ -1,10 +1,10 @@
 """The e-detector of every criterion of a tier that serves, kept in SQL: fed with each conversation once.
 
 They enter in the order in which they count, which is that of their captures being taken up. Those that
-overtook a capture which is still being replayed wait, as they do for a verdict; one that nobody could wait for
-enters when it comes. The units seen are listed from the floor on, so that nothing is counted twice or skipped
-whatever two guards, a crash or a slow worker do: list, floor and state change in one transaction. The floor
-stays ten minutes behind the oldest capture under way, which is how far the clocks of workers may be apart.
+overtook a capture which is still being replayed wait, as they do for a verdict; one that nobody could wait
+for enters when it comes. The units seen are listed from the floor on, so that nothing is counted twice or
+skipped whatever two guards, a crash or a slow worker do: list, floor and state change in one transaction. The
+floor stays ten minutes behind the oldest capture under way: that far the clocks of workers may be apart.
 """
 
 from __future__ import annotations

@@ -1,129 +1,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import redis
 
-from service.decision.policy import Asked, Criterion, Gate, OnHarm, Policy
+from service.decision.policy import OnHarm
 from service.decision.verdict import Decision
-from service.fleet import Backend, Ladder, Route, Tier
-from service.store.approvals import Approval, put_approval
-from service.store.captures import Captures
-from service.store.database import Database
+from service.fleet import Route
 from service.store.decisions import read
-from service.store.pairs import record
-from service.store.routes import current_route, set_route
-from service.store.standing import Question, read_standing
-from service.store.units import PairRow, Unit
-from tests.workers.scripted import Reply, Script, ScriptedBackend
+from service.store.routes import set_route
+from service.store.standing import read_standing
+from tests.workers.guarding import (
+    DOWN,
+    NOW,
+    Backends,
+    GuardMaker,
+    actions,
+    approve,
+    judged,
+    serving,
+)
+from tests.workers.scripted import Reply
 from workers.guard import publish_routes, watch_serving
 from workers.rollback import does_harm
-from workers.watching import Guard
-
-Backends = Callable[[Script], ScriptedBackend]
-NOW = 1_000_000.0
-DOWN = "http://127.0.0.1:9"
 
 
-def epoch_of(model: str, tier: str) -> str:
-    return f"epoch of {tier}"
-
-
-def policy(on_harm: OnHarm = OnHarm.ROLL_BACK) -> Policy:
-    gates = dict.fromkeys(Gate, Asked.OFF) | {Gate.QUALITY: Asked.REQUIRED}
-    return Policy(
-        criteria=(Criterion(evaluator="structured_output", margin=0.2, min_pairs=20),),
-        gates=gates,
-        on_harm=on_harm,
-    )
-
-
-@pytest.fixture
-def up(backend: Backends) -> str:
-    """URL of a backend that is healthy."""
-    return backend(lambda asked: Reply(text="ok")).url
-
-
-@pytest.fixture
-def guard_of(database: Database, redis_client: redis.Redis) -> Callable[..., Guard]:
-    """A guard over a ladder of bf16, w8a8 and w4a16 at these addresses."""
-
-    def make(*urls: str, on_harm: OnHarm = OnHarm.ROLL_BACK) -> Guard:
-        names = ("bf16", "w8a8", "w4a16")
-        tiers = tuple(
-            Tier(name=name, model=name, backends=(Backend(url=url),))
-            for name, url in zip(names, urls, strict=True)
-        )
-        return Guard(
-            ladders={"m": Ladder(model="m", tiers=tiers)},
-            question=Question(policy=policy(on_harm), epoch_of=epoch_of),
-            db=database,
-            captures=Captures(redis_client),
-            health_seconds=2.0,
-        )
-
-    return make
-
-
-def judged(db: Database, tier: str, *, harm: bool, count: int = 30) -> None:
-    """As many independent pairs, all of them harm or all of them fine."""
-    for number in range(count):
-        capture_id = f"p-{tier}-{number}-{harm}"
-        row = PairRow(
-            outcome="scored",
-            baseline_passed=True,
-            candidate_passed=not harm,
-            baseline_label="ok",
-            candidate_label="not_json" if harm else "ok",
-        )
-        unit = Unit(
-            capture_id=capture_id,
-            model="m",
-            tier=tier,
-            arm="candidate",
-            evaluator="structured_output",
-            version="1",
-            epoch=epoch_of("m", tier),
-            conversation=capture_id,
-            stratum="s",
-            tenant="t",
-            digest="",
-            counted=True,
-            rows=(row,),
-            at=NOW,
-        )
-        record(db, capture_id=capture_id, owner="w", units=(unit,), at=NOW)
-
-
-def approve(db: Database, tier: str, *, override: bool = False, decision: str = "accept") -> None:
-    approval = Approval(
-        model="m",
-        tier=tier,
-        actor="somebody",
-        at=NOW,
-        override=override,
-        reason="we know" if override else None,
-        epoch=epoch_of("m", tier),
-        policy_digest="d",
-        verdict={"decision": decision},
-    )
-    put_approval(db, approval, route=Route.only("m", tier))
-
-
-def serving(guard: Guard) -> dict[str, int]:
-    route = current_route(guard.db, "m")
-    assert route is not None
-    return {name: weight for name, weight in route.weights.items() if weight}
-
-
-def actions(guard: Guard) -> list[tuple[str, str]]:
-    return [(entry.actor, entry.action) for entry in read(guard.db, "m")]
-
-
-def test_a_route_that_redis_does_not_have_is_published(guard_of: Callable[..., Guard], up: str) -> None:
+def test_a_route_that_redis_does_not_have_is_published(guard_of: GuardMaker, up: str) -> None:
     guard = guard_of(up, up, up)
     route = set_route(guard.db, Route.only("m", "w8a8"), at=NOW, actor="somebody")
     publish_routes(guard)
@@ -141,7 +45,7 @@ def test_a_route_that_redis_does_not_have_is_published(guard_of: Callable[..., G
     ],
 )
 def test_a_route_that_redis_has_wrong_is_published_again(
-    there: bytes, guard_of: Callable[..., Guard], up: str, redis_client: redis.Redis
+    there: bytes, guard_of: GuardMaker, up: str, redis_client: redis.Redis
 ) -> None:
     guard = guard_of(up, up, up)
     route = set_route(guard.db, Route.only("m", "w8a8"), at=NOW, actor="somebody")
@@ -153,7 +57,7 @@ def test_a_route_that_redis_has_wrong_is_published_again(
 
 
 def test_a_later_route_in_redis_is_kept_and_told(
-    guard_of: Callable[..., Guard], up: str, caplog: pytest.LogCaptureFixture
+    guard_of: GuardMaker, up: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     guard = guard_of(up, up, up)
     set_route(guard.db, Route.only("m", "w8a8"), at=NOW, actor="somebody")
@@ -166,7 +70,7 @@ def test_a_later_route_in_redis_is_kept_and_told(
 
 
 def test_a_tier_that_serves_and_does_harm_is_rolled_back_and_proxies_are_told(
-    guard_of: Callable[..., Guard], up: str
+    guard_of: GuardMaker, up: str
 ) -> None:
     guard = guard_of(up, up, up)
     approve(guard.db, "w8a8")
@@ -185,7 +89,7 @@ def test_a_tier_that_serves_and_does_harm_is_rolled_back_and_proxies_are_told(
     assert len(read(guard.db, "m")) == entry.seq
 
 
-def test_a_tier_that_serves_and_does_no_harm_stays(guard_of: Callable[..., Guard], up: str) -> None:
+def test_a_tier_that_serves_and_does_no_harm_stays(guard_of: GuardMaker, up: str) -> None:
     guard = guard_of(up, up, up)
     approve(guard.db, "w8a8")
     judged(guard.db, "w8a8", harm=False)
@@ -194,7 +98,7 @@ def test_a_tier_that_serves_and_does_no_harm_stays(guard_of: Callable[..., Guard
     assert serving(guard) == {"w8a8": 100}
 
 
-def test_only_the_share_of_the_harmful_tier_moves(guard_of: Callable[..., Guard], up: str) -> None:
+def test_only_the_share_of_the_harmful_tier_moves(guard_of: GuardMaker, up: str) -> None:
     guard = guard_of(up, up, up)
     set_route(guard.db, Route(model="m", weights={"bf16": 75, "w4a16": 25}), at=NOW, actor="somebody")
     judged(guard.db, "w4a16", harm=True)
@@ -202,7 +106,7 @@ def test_only_the_share_of_the_harmful_tier_moves(guard_of: Callable[..., Guard]
     assert serving(guard) == {"bf16": 100}
 
 
-def test_it_goes_back_one_rung_where_that_one_is_approved(guard_of: Callable[..., Guard], up: str) -> None:
+def test_it_goes_back_one_rung_where_that_one_is_approved(guard_of: GuardMaker, up: str) -> None:
     guard = guard_of(up, up, up)
     approve(guard.db, "w8a8")
     judged(guard.db, "w8a8", harm=False)
@@ -213,7 +117,7 @@ def test_it_goes_back_one_rung_where_that_one_is_approved(guard_of: Callable[...
 
 
 @pytest.mark.parametrize("what", ["not approved", "harmful too", "down"])
-def test_a_rung_that_may_not_serve_is_passed_over(what: str, guard_of: Callable[..., Guard], up: str) -> None:
+def test_a_rung_that_may_not_serve_is_passed_over(what: str, guard_of: GuardMaker, up: str) -> None:
     guard = guard_of(up, DOWN if what == "down" else up, up)
     if what != "not approved":
         approve(guard.db, "w8a8")
@@ -225,7 +129,7 @@ def test_a_rung_that_may_not_serve_is_passed_over(what: str, guard_of: Callable[
 
 
 def test_without_a_healthy_rung_the_route_stays_and_that_is_logged_once(
-    guard_of: Callable[..., Guard], up: str
+    guard_of: GuardMaker, up: str
 ) -> None:
     guard = guard_of(DOWN, DOWN, up)
     approve(guard.db, "w4a16")
@@ -236,9 +140,7 @@ def test_without_a_healthy_rung_the_route_stays_and_that_is_logged_once(
     assert actions(guard).count(("guard", "roll_back_refused")) == 1
 
 
-def test_where_the_policy_says_ask_harm_is_logged_once_across_restarts(
-    guard_of: Callable[..., Guard], up: str
-) -> None:
+def test_where_the_policy_says_ask_harm_is_logged_once_across_restarts(guard_of: GuardMaker, up: str) -> None:
     guard = guard_of(up, up, up, on_harm=OnHarm.ASK)
     approve(guard.db, "w8a8")
     judged(guard.db, "w8a8", harm=True)
@@ -249,9 +151,7 @@ def test_where_the_policy_says_ask_harm_is_logged_once_across_restarts(
     assert actions(guard).count(("guard", "harm")) == 1
 
 
-def test_an_approval_given_in_full_knowledge_of_the_harm_stands(
-    guard_of: Callable[..., Guard], up: str
-) -> None:
+def test_an_approval_given_in_full_knowledge_of_the_harm_stands(guard_of: GuardMaker, up: str) -> None:
     guard = guard_of(up, up, up)
     judged(guard.db, "w8a8", harm=True)
     approve(guard.db, "w8a8", override=True, decision="reject")
@@ -260,7 +160,7 @@ def test_an_approval_given_in_full_knowledge_of_the_harm_stands(
 
 
 def test_an_override_of_an_undecided_verdict_does_not_cover_harm_shown_later(
-    guard_of: Callable[..., Guard], up: str
+    guard_of: GuardMaker, up: str
 ) -> None:
     guard = guard_of(up, up, up)
     approve(guard.db, "w8a8", override=True, decision="undecided")
@@ -269,7 +169,7 @@ def test_an_override_of_an_undecided_verdict_does_not_cover_harm_shown_later(
     assert serving(guard) == {"bf16": 100}
 
 
-def test_a_rejection_for_latency_or_money_is_for_a_person(guard_of: Callable[..., Guard], up: str) -> None:
+def test_a_rejection_for_latency_or_money_is_for_a_person(guard_of: GuardMaker, up: str) -> None:
     guard = guard_of(up, up, up)
     judged(guard.db, "w8a8", harm=False)
     ladder = guard.ladders["m"]
@@ -280,7 +180,7 @@ def test_a_rejection_for_latency_or_money_is_for_a_person(guard_of: Callable[...
 
 
 def test_a_route_that_somebody_else_changes_meanwhile_is_left_to_the_next_look(
-    guard_of: Callable[..., Guard], backend: Backends
+    guard_of: GuardMaker, backend: Backends
 ) -> None:
     def meanwhile(asked: object) -> Reply:
         # Answers the health check of the rung to go back to.
