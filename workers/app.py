@@ -16,15 +16,17 @@ import functools
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from celery import Celery
 
 import evaluators
 from service.settings import Settings, SettingsError, load, units
+from service.settings.questions import question_of
 from service.store.captures import open_captures
-from service.store.database import StoreUnusable, open_database
+from service.store.current_epochs import read_epochs
+from service.store.database import Database, StoreUnusable, open_database
 from service.store.spending import Budget
-from service.store.standing import Question
 from service.store.task_message import REPLAY_TASK
 from service.store.worker_counts import WorkerCounts
 from workers import tasks
@@ -34,6 +36,7 @@ from workers.closer import Closer
 from workers.judge import SECONDS_PER_ANSWER
 from workers.lifecycle import Life, PerProcess, follow
 from workers.metrics import Listener
+from workers.observe import observe
 from workers.probes import Probing
 from workers.replay import Bench, Terms
 from workers.schedule import QuietScheduler
@@ -47,11 +50,15 @@ GUARD_QUEUE = "guard"
 SCHEDULE = {
     tasks.SWEEP: 30.0,
     tasks.CLOSE: 30.0,
+    tasks.OBSERVE: 30.0,
     tasks.COPY_LEDGER: 2.0,
     tasks.WATCH_ROUTES: 2.0,
     tasks.RETAIN: 3600.0,
 }
 """Seconds between runs, by task of the guard."""
+AT_ONCE = frozenset({tasks.OBSERVE})
+"""Due as soon as beat starts, and not an interval later: the first pairs belong to what the engines are."""
+LONG_AGO = datetime.fromtimestamp(0, UTC)
 RETENTION_SECONDS = 30 * 86_400.0
 
 
@@ -69,7 +76,12 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
         task_default_queue=settings.proxy.mirroring.queue,
         task_routes={REPLAY_TASK: settings.proxy.mirroring.queue} | dict.fromkeys(SCHEDULE, GUARD_QUEUE),
         beat_schedule={
-            name: {"task": name, "schedule": seconds, "options": {"queue": GUARD_QUEUE}}
+            name: {
+                "task": name,
+                "schedule": seconds,
+                "options": {"queue": GUARD_QUEUE},
+                "last_run_at": LONG_AGO if name in AT_ONCE else None,
+            }
             for name, seconds in SCHEDULE.items()
         },
         beat_scheduler=QuietScheduler,
@@ -119,12 +131,7 @@ class _Roots:
             terms=Terms(
                 ladders=settings.ladders,
                 probing=self._probing,
-                scoring=Scoring(
-                    evaluators=evaluators.ALL,
-                    epoch_of=functools.cache(settings.epoch_of),
-                    seconds_per_answer=SECONDS_PER_ANSWER,
-                    count=settings.policy.units,
-                ),
+                scoring=self._scoring,
                 on_serving=shadow.on_serving,
                 lease_seconds=self.lease_seconds,
             ),
@@ -134,6 +141,17 @@ class _Roots:
             budget=Budget(captures.redis, tokens_per_day=shadow.tokens_per_day),
             counts=WorkerCounts(captures.redis, worker=self.life.name),
             answering=Answering(lambda: Shadow(limits), stopping=self.life.is_stopping),
+        )
+
+    def _scoring(self, db: Database) -> Scoring:
+        epochs = read_epochs(db, self.settings.ladders, self.settings.declared)
+        return Scoring(
+            evaluators=evaluators.ALL,
+            epoch_of=epochs.epoch_of,
+            unsettled_of=epochs.unsettled_of,
+            since_of=epochs.since_of,
+            seconds_per_answer=SECONDS_PER_ANSWER,
+            count=self.settings.policy.units,
         )
 
     def _probing(self, model: str) -> Probing:
@@ -166,16 +184,12 @@ class _Roots:
             ),
             guard=Guard(
                 ladders=settings.ladders,
-                question=Question(
-                    policy=settings.policy,
-                    epoch_of=functools.cache(settings.epoch_of),
-                    control_on_serving=settings.shadow.on_serving,
-                    measured_seconds=settings.promotion.measured_seconds,
-                ),
+                question=question_of(settings, db),
                 db=db,
                 captures=captures,
                 promotion=settings.promotion,
             ),
+            observe=lambda now: observe(db, settings.ladders, settings.declared, now=now),
             counts=WorkerCounts(captures.redis, worker=self.life.name),
             # Beyond the life of any capture, or a late message would be counted again.
             retention_seconds=max(RETENTION_SECONDS, 2.0 * settings.proxy.mirroring.ttl_seconds),

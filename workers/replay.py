@@ -145,9 +145,7 @@ class _Batch:
     def _when_judged(self) -> Scoring:
         """With tiers of which an engine has changed meanwhile: whoever answered, it may have been either."""
         before, now = self.scoring.unsettled_of, self.bench.terms.scoring(self.bench.db).unsettled_of
-        return replace(
-            self.scoring, unsettled_of=lambda model, tier: before(model, tier) or now(model, tier)
-        )
+        return replace(self.scoring, unsettled_of=lambda model, tier: before(model, tier) or now(model, tier))
 
     def _open(self, held: Sequence[str]) -> list[Opened]:
         """Those that can be replayed, oldest first: who claims a conversation first counts for it."""

@@ -29,6 +29,7 @@ COPY_LEDGER = "workers.tasks.copy_ledger"
 WATCH_ROUTES = "workers.tasks.watch_routes"
 RETAIN = "workers.tasks.retain"
 CLOSE = "workers.tasks.close_conversations"
+OBSERVE = "workers.tasks.observe_engines"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,8 @@ class GuardRoom:
     sweeper: Sweeper
     closer: Closer
     guard: Guard
+    observe: Callable[[float], object]
+    """Looks at the engines of every tier; takes the time, in Unix seconds."""
     counts: WorkerCounts
     retention_seconds: float
     """How long settlements and the reasons beside pairs are kept."""
@@ -83,11 +86,16 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
         """Let conversations count that nothing more is expected of."""
         close_conversations(room.closer, now=time.time())
 
+    def observe_engines(room: GuardRoom) -> None:
+        """Ask the engines who they are, and settle which artifact each tier is."""
+        room.observe(time.time())
+
     # Not shared: Celery would put them into every other app of the process as well.
     app.task(replay_captures, name=REPLAY_TASK, bind=True, shared=False)
     guarded = {
         SWEEP: sweep_captures,
         CLOSE: close_idle,
+        OBSERVE: observe_engines,
         COPY_LEDGER: copy_ledger,
         WATCH_ROUTES: watch_routes,
         RETAIN: retain_settled,

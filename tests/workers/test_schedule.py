@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redis
 from celery import Celery
 
 from tests.conftest import ValkeyServer
+from workers.app import LONG_AGO
 from workers.metrics import BEAT_MESSAGES, series
 from workers.schedule import MOST_WAITING, QuietScheduler
 
@@ -26,6 +29,26 @@ def test_an_entry_that_is_due_is_enqueued(scheduler: QuietScheduler, redis_clien
     scheduler.apply_entry(scheduler.schedule["each-second"])
     assert redis_client.llen("guard") == 1
     assert dict(scheduler.counts) == {series(BEAT_MESSAGES, task="some.task", ending="sent"): 1}
+
+
+def test_engines_are_looked_at_as_soon_as_beat_starts(
+    valkey: ValkeyServer, redis_client: redis.Redis
+) -> None:
+    with Celery("test", broker=valkey.url, set_as_current=False) as app:
+        app.conf.beat_schedule = {
+            name: {"task": name, "schedule": 3600.0, "options": {"queue": "guard"}, "last_run_at": before}
+            for name, before in (("observe", LONG_AGO), ("sweep", None))
+        }
+        scheduler = QuietScheduler(app=app)
+        scheduler.tick()
+        scheduler.close()
+        assert [message["headers"]["task"] for message in enqueued(redis_client)] == ["observe"]
+        scheduler.tick()
+        assert redis_client.llen("guard") == 1, "and then an hour later"
+
+
+def enqueued(redis_client: redis.Redis) -> list[Any]:
+    return [json.loads(message) for message in redis_client.lrange("guard", 0, -1)]
 
 
 def test_no_more_is_enqueued_than_a_guard_that_comes_back_needs(

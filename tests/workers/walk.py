@@ -34,6 +34,9 @@ MODEL = "m"
 QUEUE = "replay"
 KEYRING = Keyring(current="630dcd29", keys={"630dcd29": bytes(range(32))})
 """The id is what `service.settings` makes of this key."""
+SCORING = Scoring(
+    evaluators=evaluators.ALL, epoch_of=lambda model, tier: f"epoch of {tier}", seconds_per_answer=2.0
+)
 _sequence = itertools.count(1)
 
 SCHEMA = {
@@ -139,6 +142,7 @@ class BenchMaker:
         stopping: Callable[[], bool] = lambda: False,
         drain_seconds: float = 10.0,
         keyring: Keyring = KEYRING,
+        scoring: Callable[[Database], Scoring] | None = None,
     ) -> Bench:
         captures = open_captures(self.redis_url)
         chosen = limits or Limits(timeout_seconds=5, pause_seconds=0.01)
@@ -147,11 +151,7 @@ class BenchMaker:
             terms=Terms(
                 ladders={MODEL: Ladder(model=MODEL, tiers=tiers)},
                 probing=lambda model: probing or Probing(per_capture=0),
-                scoring=Scoring(
-                    evaluators=evaluators.ALL,
-                    epoch_of=lambda model, tier: f"epoch of {tier}",
-                    seconds_per_answer=2.0,
-                ),
+                scoring=scoring or (lambda db: SCORING),
                 on_serving=on_serving,
                 lease_seconds=lease_seconds,
             ),

@@ -1,0 +1,140 @@
+"""Real servers with the pages of engines; the clock is an argument."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from service.engines.facts import EngineFacts
+from service.fleet import Backend, Ladder, Tier
+from service.store.current_epochs import known_epochs
+from service.store.database import Database
+from service.store.observations import read_settlements, read_words
+from tests.engines.test_pages import (
+    LLAMA_CPP,
+    LLAMA_CPP_FACTS,
+    SGLANG,
+    SGLANG_FACTS,
+    vllm_facts,
+    vllm_metrics,
+)
+from tests.launch.conftest import models_page, serving
+from workers.observe import Patience, observe
+
+NOW = 1_800_000_000.0
+Pages = dict[str, tuple[int, str]]
+
+
+def vllm(version: str = "0.32.0", **changes: tuple[int, str]) -> Pages:
+    return {
+        "/v1/models": (200, models_page("qwen")),
+        "/version": (200, f'{{"version":"{version}"}}'),
+        "/metrics": (200, vllm_metrics("auto", 46592)),
+        **changes,
+    }
+
+
+def tier(name: str, *urls: str, shadow: tuple[str, ...] = (), model: str = "qwen", **more: str) -> Tier:
+    return Tier(
+        name=name,
+        model=model,
+        backends=tuple(Backend(url=url, **more) for url in urls),
+        shadow=tuple(Backend(url=url, **more) for url in shadow),
+    )
+
+
+def look(db: Database, *tiers: Tier, now: float = NOW, patience: Patience | None = None) -> None:
+    ladders = {"m": Ladder(model="m", tiers=tiers)}
+    observe(db, ladders, declared, now=now, patience=patience)
+
+
+def declared(model: str, tier: str) -> Mapping[str, object]:
+    return {"model": model, "tier": tier}
+
+
+def settled(db: Database, tier: str) -> EngineFacts | None:
+    return read_settlements(db)["m", tier].settled
+
+
+def test_every_backend_of_every_pool_is_asked_who_it_is(db: Database) -> None:
+    llama = {"/v1/models": (200, models_page("qwen")), "/props": (200, LLAMA_CPP)}
+    sglang = {"/v1/models": (200, models_page("qwen")), "/server_info": (200, SGLANG)}
+    with serving(vllm()) as a, serving(vllm()) as b, serving(llama) as c, serving(sglang) as d:
+        look(db, tier("bf16", a, shadow=(b,)), tier("w8a8", c), tier("w4a16", shadow=(d,)))
+        assert [word.backend for word in read_words(db, "m", "bf16")] == sorted([a, b])
+    assert settled(db, "bf16") == vllm_facts("auto", 46592)
+    assert settled(db, "w8a8") == LLAMA_CPP_FACTS
+    assert settled(db, "w4a16") == SGLANG_FACTS
+    assert len(known_epochs(db, "m", "w8a8")) == 1
+
+
+def test_the_longest_context_is_that_of_the_model_which_the_tier_serves(db: Database) -> None:
+    listing = '{"data": [{"id": "qwen", "max_model_len": 32768}, {"id": "lora", "max_model_len": 8192}]}'
+    with serving(vllm(**{"/v1/models": (200, listing)})) as url:
+        look(db, tier("bf16", url), tier("lora", url, model="lora"))
+    assert settled(db, "bf16") == replace(vllm_facts("auto", 46592), max_model_len=32768)
+    assert settled(db, "lora") == replace(vllm_facts("auto", 46592), max_model_len=8192)
+
+
+@pytest.mark.parametrize(
+    "pages",
+    [
+        {},
+        {"/v1/models": (503, "")},
+        {"/v1/models": (200, "<html>")},
+        {"/v1/models": (200, models_page("another"))},
+        vllm(**{"/metrics": (500, "")}),
+        vllm(**{"/version": (503, "")}),
+        vllm(**{"/metrics": (429, "")}),
+        {"/v1/models": (200, models_page("qwen"))},
+    ],
+)
+def test_a_backend_that_answers_badly_or_in_part_keeps_its_last_word(pages: Pages, db: Database) -> None:
+    served = vllm()
+    with serving(served) as url:
+        look(db, tier("bf16", url))
+        served.clear()
+        served.update(pages)
+        look(db, tier("bf16", url), now=NOW + 30)
+        (word,) = read_words(db, "m", "bf16")
+    assert (word.at, word.facts.version) == (NOW, "0.32.0")
+    assert read_settlements(db)["m", "bf16"].unsettled == ""
+
+
+def test_one_that_hangs_and_one_that_is_not_there_hold_up_nobody(db: Database) -> None:
+    with serving(vllm()) as well, socket.create_server(("127.0.0.1", 0)) as silent:
+        hanging = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        look(
+            db,
+            tier("bf16", hanging, "http://127.0.0.1:9", well),
+            patience=Patience(page=60.0, look=2.0),
+        )
+        assert [word.backend for word in read_words(db, "m", "bf16")] == [well]
+    assert settled(db, "bf16") == vllm_facts("auto", 46592)
+
+
+def test_the_backends_key_goes_with_the_questions(db: Database) -> None:
+    with serving(vllm(), api_key="right") as url:
+        look(db, tier("bf16", url, api_key="right"))
+        assert settled(db, "bf16") is not None
+        look(db, tier("w8a8", url, api_key="wrong"))
+    assert ("m", "w8a8") not in read_settlements(db)
+
+
+def test_a_change_is_told_once_with_what_was_and_what_is(
+    db: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = vllm()
+    with serving(served) as url:
+        for minute, version in enumerate(["0.32.0", "0.32.0"] + ["0.33.0"] * 12):
+            served.update(vllm(version))
+            look(db, tier("bf16", url), now=NOW + 60 * minute)
+    told = [record.getMessage() for record in caplog.records if record.name == "tiergate.engines"]
+    assert len(told) == 2
+    assert "unsettled" in told[0]
+    assert "was vllm 0.32.0, is vllm 0.33.0" in told[0]
+    assert told[1] == "m/bf16 is settled again: vllm 0.33.0"
+    assert len(known_epochs(db, "m", "bf16")) == 2

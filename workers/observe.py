@@ -1,0 +1,150 @@
+"""Looking at the engines behind every tier: what they tell of themselves, and whether it holds still.
+
+Every backend of every pool is asked, all at once and within a few seconds, whatever some of them do. Who does
+not answer, or answers only in part, has told nothing: its last word is kept (`service.engines.settling`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import httpx
+
+from service.engines.asking import Page, ask_engine
+from service.engines.facts import EngineFacts
+from service.engines.pages import served_models
+from service.fleet import Backend, Ladder
+from service.reach import client_of, read_page
+from service.store.current_epochs import Declared, record_epochs
+from service.store.database import Database
+from service.store.observations import TierKey, Turn, read_words, record_look
+
+log = logging.getLogger("tiergate.engines")
+
+AT_ONCE = 32
+"""Backends asked at the same time."""
+LONGEST_PAGE = 4 * 1024 * 1024
+"""Bytes; a page of metrics has some 60 KB."""
+NOT_NOW = frozenset({408, 425, 429})
+"""Statuses that, like 5xx, say nothing about whether a page is there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long engines may take to answer, in seconds."""
+
+    page: float = 3.0
+    look: float = 8.0
+    """All of them together; who has not answered by then has told nothing."""
+
+
+class Silent(Exception):
+    """A backend told nothing, or not all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """A backend of a tier."""
+
+    key: TierKey
+    backend: Backend
+    model: str
+    """What it calls the model."""
+    known: str
+    """The engine that it was when it last answered, or empty."""
+
+
+def observe(
+    db: Database,
+    ladders: Mapping[str, Ladder],
+    declared: Declared,
+    *,
+    now: float,
+    patience: Patience | None = None,
+) -> dict[TierKey, Turn]:
+    """One look: ask, settle, write down epochs that are new; what became of each tier."""
+    places = [place for ladder in ladders.values() for place in _places(db, ladder)]
+    answers = asyncio.run(_ask_all(places, patience or Patience()))
+    told: dict[TierKey, dict[str, EngineFacts | None]] = {}
+    for place, facts in zip(places, answers, strict=True):
+        told.setdefault(place.key, {})[place.backend.url] = facts
+    turns = record_look(db, told, now=now)
+    record_epochs(db, ladders, declared, now=now)
+    for (model, tier), turn in turns.items():
+        _tell(f"{model}/{tier}", turn)
+    return turns
+
+
+def _places(db: Database, ladder: Ladder) -> list[_Place]:
+    """Every backend of every pool, once for each tier."""
+    places = []
+    for tier in ladder.tiers:
+        known = {word.backend: word.facts.engine for word in read_words(db, ladder.model, tier.name)}
+        by_url = {backend.url: backend for backend in (*tier.shadow, *tier.backends)}
+        places += [
+            _Place(
+                key=(ladder.model, tier.name),
+                backend=backend,
+                model=tier.model,
+                known=known.get(url, ""),
+            )
+            for url, backend in by_url.items()
+        ]
+    return places
+
+
+async def _ask_all(places: list[_Place], patience: Patience) -> list[EngineFacts | None]:
+    """What each tells, None for silence, in the order of the places."""
+    gate = asyncio.Semaphore(AT_ONCE)
+    found: list[EngineFacts | None] = [None] * len(places)
+
+    async def one(number: int, place: _Place) -> None:
+        async with gate:
+            try:
+                found[number] = await _ask(place, patience.page)
+            except (Silent, httpx.HTTPError, OSError, ValueError) as error:
+                log.debug("%s/%s %s told nothing: %s", *place.key, place.backend.url, error)
+
+    try:
+        async with asyncio.timeout(patience.look), asyncio.TaskGroup() as group:
+            for number, place in enumerate(places):
+                group.create_task(one(number, place))
+    except TimeoutError:
+        log.debug("some backends did not tell who they are within %s s", patience.look)
+    return found
+
+
+async def _ask(place: _Place, seconds: float) -> EngineFacts | None:
+    """Who it is, as the server of the tier's model; None when it is no engine that we know."""
+    async with client_of(place.backend, timeout=seconds) as client:
+
+        async def get(path: str) -> Page:
+            page = await read_page(client, path, longest=LONGEST_PAGE)
+            if page.status >= 500 or page.status in NOT_NOW:
+                raise Silent(f"{path} answers {page.status}")
+            return page
+
+        listing = await get("/v1/models")
+        try:
+            models = served_models(listing.text)
+        except ValueError as error:
+            raise Silent(f"/v1/models: {error}") from None
+        if place.model not in models:
+            raise Silent(f"it does not serve {place.model} at the moment")
+        facts = await ask_engine(get, known=place.known)
+    if facts is None or (longest := models[place.model]) is None:
+        return facts
+    return replace(facts, max_model_len=longest)
+
+
+def _tell(subject: str, turn: Turn) -> None:
+    before, after = turn.before, turn.after
+    if after.unsettled and after.unsettled != before.unsettled:
+        log.warning("%s is unsettled, and its pairs count nowhere: %s", subject, after.unsettled)
+    elif before.unsettled and not after.unsettled:
+        log.warning("%s is settled again: %s", subject, after.settled)
+    elif before.settled is None and after.settled is not None:
+        log.info("%s runs %s", subject, after.settled)
