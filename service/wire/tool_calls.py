@@ -28,6 +28,12 @@ class _Call:
         return bool(self.fragments) or self.whole is not None
 
     @property
+    def may_be_whole(self) -> bool:
+        """Whether the arguments end as an object or array does: read without putting them together."""
+        end = next((text for each in reversed(self.fragments) if (text := each.rstrip())), "")
+        return end.endswith(("}", "]")) or (not end and self.whole is not None)
+
+    @property
     def arguments(self) -> str:
         # Joined once and kept so: a call may come in 100,000 fragments and be looked at after each.
         self.fragments = [shapes.joined(self.fragments)] if self.fragments else []
@@ -105,12 +111,11 @@ def _begins_beside(held: _Call, id: str, name: str, arguments: Json) -> bool:
         return True
     if not held.has_arguments or not held.name:
         return False
-    return name != held.name or (_opens(arguments) and _is_whole(held.arguments))
+    # The end is looked at before all of it is read: fragments are many.
+    return name != held.name or (_opens(arguments) and held.may_be_whole and _is_whole(held.arguments))
 
 
 def _is_whole(written: str) -> bool:
-    if not written.rstrip().endswith(("}", "]")):
-        return False  # a look at the end, before all of it is read: fragments are many
     try:
         shapes.read_json(written)
     except shapes.WrongShape:
