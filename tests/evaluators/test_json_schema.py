@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from evaluators.json_schema import MAX_STEPS, UnsupportedSchema, Violation, compile_schema
 from evaluators.strict_json import TooMuch
+from tests.patience import here
 
 
 def violation(schema: Any, value: Any) -> Violation | None:
@@ -237,10 +238,11 @@ def doubling(levels: int) -> dict[str, Any]:
 
 
 def test_a_schema_bomb_runs_out_of_steps_and_is_the_schema_s_fault() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     with pytest.raises(UnsupportedSchema, match="too many steps"):
         violation(doubling(40), 3)
-    assert time.perf_counter() - began < 10
+    took = time.process_time() - began
+    assert took < here(5)
 
 
 def test_an_honest_schema_that_takes_too_many_steps_is_a_huge_answer_s_fault() -> None:
@@ -306,9 +308,10 @@ def test_a_catastrophic_pattern_is_harmless() -> None:
 
 
 def test_a_hundred_thousand_unique_items_are_compared_in_linear_time() -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert violation({"uniqueItems": True}, [{"a": n} for n in range(100_000)]) is None
-    assert time.perf_counter() - began < 20
+    took = time.process_time() - began
+    assert took < here(5)
 
 
 def test_patterns_beyond_re2_are_unsupported_wherever_they_stand() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from evaluators.exchange import Endpoint, Message, Needle, Request, ToolCall
 from evaluators.needles import mine
 from evaluators.values import normal, occurrences
+from tests.patience import here
 
 Make = Callable[..., Request]
 FILLER = "The river near the old market was quiet, and the garden stayed bright all day. "
@@ -183,9 +184,10 @@ def test_many_candidates_are_thinned_before_they_are_compared() -> None:
 
 def test_a_long_context_is_mined_in_linear_time() -> None:
     request = asked(FILLER * 3000 + "The magic number is 73512. " + "a is " * 20_000 + "1 2 3: 4= " * 10_000)
-    began = time.perf_counter()
+    began = time.process_time()
     assert ("magic number", "73512") in facts(request)
-    assert time.perf_counter() - began < 10
+    took = time.process_time() - began
+    assert took < here(3)
 
 
 # --- an exact reader answers every question from the text alone, a reader of another text none ---
@@ -220,9 +222,10 @@ def test_a_context_of_many_thousand_facts_is_mined_in_seconds() -> None:
     context = "\n".join(
         f"Field {chr(97 + n % 8)}{n} code: V-{n * 7919 % 10**7 + 10**8}" for n in range(20_000)
     )
-    began = time.monotonic()
+    began = time.process_time()
     found = mine(asked(context), seed=1, limit=8, min_chars=0)
-    assert time.monotonic() - began < 8
+    took = time.process_time() - began
+    assert took < here(5)
     assert len(found) == 8
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluators.patterns import Inexpressible, NotAPattern, matcher
+from tests.patience import here
 
 
 @pytest.mark.parametrize(
@@ -125,9 +126,10 @@ def test_a_character_beyond_unicode_is_refused() -> None:
 
 @pytest.mark.parametrize("pattern", ["^(a+)+$", "^(a|a)*$", "^(a|aa)+$", r"^([\w-.]+)*@x$", "(.*)*b"])
 def test_patterns_that_explode_in_a_backtracking_engine_are_linear(pattern: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert matcher(pattern)("a" * 100_000 + "!") is False
-    assert time.perf_counter() - began < 5  # a backtracking engine needs longer than the universe has
+    took = time.process_time() - began
+    assert took < here(2)  # a backtracking engine needs longer than the universe has
 
 
 @given(st.text(max_size=12), st.text(max_size=12))

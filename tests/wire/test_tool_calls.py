@@ -10,6 +10,7 @@ import pytest
 from evaluators.exchange import ToolCall
 from service.wire.shapes import WrongShape
 from service.wire.tool_calls import ToolCallCollector
+from tests.patience import here
 
 
 def fragment(arguments: Any = None, *, index: Any = None, id: Any = None, name: Any = None) -> dict[str, Any]:
@@ -185,12 +186,13 @@ def test_a_fragment_of_another_shape_is_refused(broken: Any) -> None:
 
 @pytest.mark.parametrize("arguments", ["1", "{", "{}"])
 def test_a_call_in_very_many_fragments_takes_time_in_their_number_and_not_its_square(arguments: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     collector = ToolCallCollector()
     for _ in range(60_000):
         collector.add(fragment(arguments, index=0, name="f"), whole=False)
     assert sum(len(call.arguments) for call in collector.calls()) == 60_000 * len(arguments)
-    assert time.monotonic() - began < 15
+    took = time.process_time() - began
+    assert took < here(3)
 
 
 def test_arguments_that_only_end_like_json_go_on() -> None:
