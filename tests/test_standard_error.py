@@ -7,12 +7,12 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from service.standard_error import MOST_BYTES, PATIENCE_AT_END, StandardError
+from tests.patience import PATIENCE
 
 SMALLEST_PIPE = 4096
 
@@ -41,7 +41,7 @@ def test_whole_lines_come_out_in_their_order(pipe: tuple[int, int]) -> None:
     said.write("a trace\n  of several\nlines\n")
     said.write("begun, ")
     said.write("and ended: \N{EURO SIGN} \udcff\n")
-    assert said.settle()
+    assert said.settle(PATIENCE)
     expected = "one and more\na trace\n  of several\nlines\nbegun, and ended: € \\udcff\n"
     assert os.read(reading, 65536).decode() == expected
     assert said.dropped == 0
@@ -52,7 +52,7 @@ def test_a_line_that_is_not_complete_comes_out_when_it_is_flushed(pipe: tuple[in
     reading, writing = pipe
     said = StandardError(writing)
     print("a question: ", end="", file=said, flush=True)
-    assert said.settle()
+    assert said.settle(PATIENCE)
     assert os.read(reading, 65536) == b"a question: "
     said.end()
 
@@ -71,10 +71,9 @@ def test_whoever_writes_to_a_full_pipe_goes_on_and_what_is_lost_is_counted_and_t
     reader = threading.Thread(target=lambda: taken.append(read_until(reading, b"there again\n")))
     taken: list[bytes] = []
     reader.start()
-    while said.dropped == dropped and not taken:
-        said.write("there again\n")
-        time.sleep(0.001)
-    reader.join(10)
+    assert said.settle(PATIENCE)
+    said.write("there again\n")
+    reader.join(PATIENCE)
     assert said.dropped == dropped, "there was room"
     assert taken[0].count(b"x" * 999 + b"\n") == 2 * MOST_BYTES // len(line) - dropped
     assert (
@@ -101,7 +100,7 @@ def test_what_cannot_be_written_is_counted() -> None:
     os.close(reading)
     said = StandardError(writing)
     said.write("two\nlines\n")
-    assert said.settle()
+    assert said.settle(PATIENCE)
     assert said.dropped == 2
     said.end()
     os.close(writing)

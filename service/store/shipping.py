@@ -214,7 +214,7 @@ class CaptureStore:
             try:
                 route = redis_keys.route_from_json(text)
                 if route.issued_at > now + redis_keys.FUTURE_SECONDS:
-                    raise ValueError(f"it was issued {route.issued_at - now:.0f} s from now")
+                    raise ValueError(f"the time of its issue, {route.issued_at:.0f}, is yet to come")
             except ValueError as error:
                 if complaints.get(name) != str(error):
                     _log.error("route of %r counts for nothing, the last one stands: %s", name, error)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,12 +23,13 @@ from service.launch.ports import free_port
 from service.store.account import LedgerAccount
 from service.store.database import open_database
 from service.store.ledger import account
+from tests.patience import PATIENCE
 
 BACKEND = Path(__file__).with_name("scripted_backend.py")
 MODEL = "acme/small"
 
 
-def until(what: str, true: Callable[[], Any], seconds: float = 60.0) -> Any:
+def until(what: str, true: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     """The first true value of `true()`; fails with `what` when there is none in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -87,6 +89,10 @@ class System:
         return httpx.post(
             f"{self.proxy}/v1/chat/completions", json={"model": MODEL} | body, headers=headers, timeout=30
         )
+
+    def waits(self, bodies: Sequence[dict[str, Any]]) -> float:
+        """Seconds until the first byte, of the median of these requests: who waits for something, all do."""
+        return statistics.median(self.first_byte(body) for body in bodies)
 
     def first_byte(self, body: dict[str, Any]) -> float:
         """Seconds until the first byte of a whole answer, 200."""
@@ -176,7 +182,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
                 MODEL: {"ladder": [{"tier": tier, "backends": [backends[tier].url]} for tier in tiers]}
             },
             "mirror": {"sample": "100%"},
-            "shadow": {"on_serving": True, "timeout": "2s", "retries": 1},
+            "shadow": {"on_serving": True, "timeout": "30s", "retries": 1},
             "probe": {"per_capture": 2, "min_context_chars": 200, "max_tokens": 32},
             "policy": {
                 "margin": "20pp",
@@ -223,7 +229,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         system.stop()
     for process in processes:
         process.terminate()
-        process.wait(timeout=10)
+        process.wait(timeout=PATIENCE)
 
 
 def extraction(number: int, *, stream: bool = False) -> dict[str, Any]:

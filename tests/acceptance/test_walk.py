@@ -9,7 +9,6 @@ import os
 import re
 import signal
 import threading
-import time
 from typing import Any
 
 import httpx
@@ -29,6 +28,7 @@ from tests.acceptance.conftest import (
 )
 from tests.acceptance.tap import Tap
 from tests.conftest import ValkeyServer
+from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(480)]
 KINDS = (extraction, recall, question)
@@ -96,20 +96,19 @@ def test_a_damaged_tier_is_rejected_and_a_healthy_one_accepted_then_serves(start
 
 
 def approve_and_roll_back_under_load(system: System) -> None:
-    """Fifty concurrent streams while the route changes twice: none fails, each takes under a second."""
+    """Fifty concurrent streams while the route changes twice: none fails, and all of them follow."""
     for backend in system.backends.values():
         backend.script(pause=0.005)
     stop = threading.Event()
-    tiers: list[tuple[float, str]] = []
+    tiers: list[str] = []
     failures: list[str] = []
 
     def stream_on(worker: int) -> None:
         number = 10_000 * (worker + 1)
-        with httpx.Client(timeout=30) as client:
+        with httpx.Client(timeout=PATIENCE) as client:
             while not stop.is_set():
                 number += 1
                 body = question(number, stream=True) | {"model": MODEL}
-                began = time.monotonic()
                 try:
                     answer = client.post(f"{system.proxy}/v1/chat/completions", json=body)
                 except httpx.HTTPError as error:
@@ -117,16 +116,16 @@ def approve_and_roll_back_under_load(system: System) -> None:
                     continue
                 if answer.status_code != 200 or not answer.content.endswith(b"data: [DONE]\n\n"):
                     failures.append(f"{answer.status_code} {answer.content[-80:]!r}")
-                tiers.append((began, answer.headers["x-tiergate-tier"]))
+                tiers.append(answer.headers["x-tiergate-tier"])
 
     def switch(method: str, path: str, to: str) -> None:
         answer = system.ask(method, path, json={})
         assert answer.status_code in (200, 201), answer.text
-        changed = time.monotonic()
-        until(f"requests reach {to}", lambda: any(t > changed and tier == to for t, tier in list(tiers)), 10)
-        time.sleep(1.5)
-        late = [tier for began, tier in list(tiers) if began > changed + 1.0]
-        assert set(late) == {to}
+        # Two of each stream at least.
+        until(f"all requests go to {to}", lambda: set(tiers[-200:]) == {to})
+        since = len(tiers)
+        until("more of them", lambda: len(tiers) > since + 100)
+        assert set(tiers[since:]) == {to}
 
     threads = [threading.Thread(target=stream_on, args=(worker,)) for worker in range(50)]
     for thread in threads:
@@ -145,11 +144,12 @@ def approve_and_roll_back_under_load(system: System) -> None:
 
 
 def test_clients_notice_nothing_while_everything_downstream_fails(start: Start) -> None:
-    system = start()
+    system = start(shadow={"on_serving": True, "timeout": "2s", "retries": 1})
 
     def clients_are_served(number: int) -> None:
-        waits = [system.first_byte(extraction(number + i, stream=i % 2 == 0)) for i in range(6)]
-        assert max(waits) < SHORTEST_PATIENCE, "a client waited for something downstream"
+        for stream in (False, True):
+            waited = system.waits([extraction(number + 3 * stream + i, stream=stream) for i in range(3)])
+            assert waited < SHORTEST_PATIENCE, "clients waited for something downstream"
 
     clients_are_served(0)
     with system.frozen("valkey-server"):
@@ -178,8 +178,7 @@ def test_clients_notice_nothing_while_everything_downstream_fails(start: Start) 
     pid = system.process.pid
     children = descendants(pid)
     assert system.stop() == 0
-    time.sleep(0.5)
-    assert not [child for child in children if _alive(child)], "orphans"
+    until("no orphans", lambda: not [child for child in children if _alive(child)])
     assert "did not stop by itself" not in system.log.read_text()
     stopped = system.account_on_disk()
     assert (stopped.balanced, stopped.problems) == (True, ())

@@ -23,6 +23,7 @@ from service.store import tokens
 from service.store.captures import Captures
 from service.store.database import Database
 from service.store.pairs import PairRow, Unit, record
+from tests.patience import PATIENCE
 
 MODEL = "org/model"
 TIERS = ("bf16", "w8a8", "w4a16")
@@ -164,11 +165,13 @@ def add_pairs(
     model: str = MODEL,
     stratum: str = "short",
     reason: str = "expected JSON, found prose",
+    tenant: str = "",
 ) -> None:
     """Record independent pairs as a worker does, one capture each."""
     kinds = [(True, False)] * harm + [(False, True)] * benefit + [(True, True)] * clean
     for number, (baseline, candidate) in enumerate(kinds):
-        capture = f"{tier}-{arm}-{epoch}-{'-'.join(criteria)}-{harm}-{benefit}-{clean}-{number}"
+        kind = "-".join((tier, arm, epoch, *criteria, stratum, tenant))
+        capture = f"{kind}-{harm}-{benefit}-{clean}-{number}"
         row = PairRow(
             outcome="scored",
             baseline_passed=baseline,
@@ -189,7 +192,7 @@ def add_pairs(
                 epoch=epoch,
                 conversation=f"conversation of {capture}",
                 stratum=stratum,
-                tenant="",
+                tenant=tenant,
                 digest="",
                 counted=True,
                 rows=(row,),
@@ -221,7 +224,7 @@ def serving(app: Any) -> Iterator[str]:
         listener.bind(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while not server.started:
             assert thread.is_alive(), "the API ended"
             assert time.monotonic() < deadline, "the API did not start"

@@ -20,7 +20,7 @@ APPROVAL = f"/api/v1/models/{MODEL}/tiers/w8a8/approval"
 def test_an_approval_holds_though_redis_is_gone_and_can_be_published_later(
     sqlite_database: Database, own_valkey: ValkeyServer, fault: str
 ) -> None:
-    captures = open_captures(own_valkey.url, timeout=0.5)
+    captures = open_captures(own_valkey.url, timeout=2.0)
     try:
         with live_api(sqlite_database, captures) as api:
             api.accept("w8a8")
@@ -28,7 +28,7 @@ def test_an_approval_holds_though_redis_is_gone_and_can_be_published_later(
             client = api.client("approve")
             began = time.monotonic()
             answer = client.put(APPROVAL, json={})
-            assert time.monotonic() - began < 10
+            assert time.monotonic() - began < 60
             change = answer.json()
             assert answer.status_code == 200
             assert (change["changed"], change["published"]) == (True, False)

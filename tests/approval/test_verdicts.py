@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 import pytest
@@ -42,6 +43,10 @@ def test_a_verdict_has_exactly_the_promised_fields(api: LiveApi) -> None:
         "alpha",
         "policy",
         "evaluated_at",
+        "thresholds",
+        "age_seconds",
+        "not_shown",
+        "baseline_after_approval",
     }
     finding = verdict["findings"][0]
     assert set(finding) == {
@@ -58,6 +63,11 @@ def test_a_verdict_has_exactly_the_promised_fields(api: LiveApi) -> None:
         "log_e",
         "warn",
         "more_pairs",
+        "role",
+        "not_shown",
+        "max_pairs",
+        "worst_strata",
+        "log_e_holm",
     }
     assert set(finding["interval"]) == {"lower", "upper", "level", "method"}
     assert set(finding["log_e"]) == {"noninferiority", "harm", "warn"}
@@ -66,7 +76,7 @@ def test_a_verdict_has_exactly_the_promised_fields(api: LiveApi) -> None:
     assert counts == (33, 33, 1, 2)
     assert finding["estimate"] == pytest.approx((1 - 2) / 33)
     assert finding["interval"]["lower"] < finding["estimate"] < finding["interval"]["upper"]
-    assert set(verdict["gates"]) == {"quality", "control", "coverage", "slo", "money"}
+    assert set(verdict["gates"]) == {"quality", "control", "coverage", "attribution", "slo", "money"}
 
 
 def test_without_a_pair_it_is_undecided_with_no_estimate(api: LiveApi) -> None:
@@ -85,6 +95,7 @@ def test_enough_clean_pairs_accept_and_name_what_was_not_asked(api: LiveApi) -> 
         "quality": "passed",
         "control": "not_asked",
         "coverage": "not_asked",
+        "attribution": "not_asked",
         "slo": "not_asked",
         "money": "not_asked",
     }
@@ -154,7 +165,51 @@ def test_evidence_shows_tallies_control_and_the_pairs_whose_arms_differ(api: Liv
     }
     assert len(evidence["pairs"]) == 3 * 2
     assert all(pair["baseline_passed"] != pair["candidate_passed"] for pair in evidence["pairs"])
-    assert sum(evidence["coverage"]["evidence"].values()) == 7
+    assert evidence["coverage"]["evidence"]["short"] == 7
+
+
+def test_a_verdict_says_what_its_numbers_are_held_to(api: LiveApi) -> None:
+    api.accept("w8a8")
+    verdict = strict(api.client().get(VERDICT.format("w8a8")).text)
+    thresholds = verdict["thresholds"]
+    assert thresholds["accept"] == pytest.approx(-math.log(verdict["alpha"]))
+    assert thresholds["harm"] == pytest.approx(math.log(2 * 2 / 0.05))  # criteria x tiers under test
+    assert thresholds["strata"] == pytest.approx(
+        math.log(2 * 2 * thresholds["strata_under_test"] / verdict["policy"]["alpha_strata"])
+    )
+    assert verdict["age_seconds"] >= 0
+    finding = verdict["findings"][0]
+    assert (finding["role"], finding["not_shown"]) == ("decisive", False)
+    assert finding["max_pairs"] >= finding["n"]
+    assert verdict["policy"]["units"] == "first_sampled"
+    assert {each["role"] for each in verdict["policy"]["criteria"]} == {"decisive"}
+
+
+def test_harm_in_one_stratum_rejects_and_the_stratum_is_named_first(api: LiveApi) -> None:
+    long, short = "32k-128k/free/whole", "under-2k/free/whole"
+    api.record("w8a8", clean=500, stratum=short)
+    api.record("w8a8", harm=50, clean=30, stratum=long)
+    verdict = strict(api.client().get(VERDICT.format("w8a8")).text)
+    assert verdict["decision"] == "reject"
+    assert any(f"in stratum {long}" in reason for reason in verdict["reasons"])
+    worst = verdict["findings"][0]["worst_strata"][0]
+    assert (worst["stratum"], worst["n"], worst["harm"]) == (long, 80, 50)
+    assert worst["log_e_harm"] >= verdict["thresholds"]["strata"]
+    strata = strict(api.client().get(EVIDENCE.format("w8a8")).text)["strata"]
+    crossed = [each for each in strata if "=" not in each["stratum"] and each["evaluator"] == "refusal"]
+    assert [each["stratum"] for each in crossed] == [long, short]
+    assert crossed[0]["log_e_harm"] == pytest.approx(worst["log_e_harm"], abs=1)
+    assert crossed[1]["log_e_harm"] is None
+
+
+def test_the_tenant_on_whom_an_acceptance_rests_comes_first(api: LiveApi) -> None:
+    api.record("w8a8", clean=ENOUGH, tenant="large")
+    api.record("w8a8", clean=5, tenant="small")
+    tenants = strict(api.client().get(EVIDENCE.format("w8a8")).text)["tenants"]
+    of_one = [each for each in tenants if each["evaluator"] == "structured_output"]
+    assert [(each["tenant"], each["n"]) for each in of_one] == [("large", ENOUGH), ("small", 5)]
+    assert [each["passes_without"] for each in of_one] == [False, True]
+    assert of_one[0]["share"] == pytest.approx(ENOUGH / (ENOUGH + 5))
 
 
 def test_all_pairs_or_none_can_be_asked_for(sqlite_api: LiveApi) -> None:

@@ -9,12 +9,13 @@ from service.demo.driver import Driver
 from service.demo.plan import QUICK
 from service.demo.workload import workload
 from tests.demo.scripted import Scripted, serving
+from tests.patience import PATIENCE
 
 PROMPTS = workload(QUICK.load, 1)[:12]
 
 
 def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + PATIENCE
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -96,5 +97,5 @@ def test_leaving_does_not_wait_for_answers() -> None:
             driver.allow(2)
             until(lambda: server.at_once == 2)
             left_at = time.monotonic()
-        assert time.monotonic() - left_at < 10
+        assert time.monotonic() - left_at < 30
         assert driver.settled == 0

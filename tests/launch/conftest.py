@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 Pages = Mapping[str, tuple[int, str]]
 
 
@@ -25,7 +27,7 @@ def runs(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")
 
 
-def eventually(true: Callable[[], object], *, seconds: float = 20.0) -> bool:
+def eventually(true: Callable[[], object], *, seconds: float = PATIENCE) -> bool:
     """Looks again and again; generous, since many tests share the machine."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

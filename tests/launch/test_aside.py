@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from service.launch.aside import MOST_WAITING, Aside
+from tests.patience import PATIENCE
 
 
 def test_everything_is_said_in_order() -> None:
@@ -12,7 +13,7 @@ def test_everything_is_said_in_order() -> None:
     aside = Aside(said.append)
     for number in range(100):
         aside(str(number))
-    assert aside.settle()
+    assert aside.settle(PATIENCE)
     assert said == [str(number) for number in range(100)]
 
 
@@ -29,11 +30,11 @@ def test_who_speaks_does_not_wait_for_who_does_not_listen_and_goes_on_later() ->
         aside(str(number))
     assert not aside.settle(0.05)
     listens.set()
-    assert aside.settle()
+    assert aside.settle(PATIENCE)
     assert MOST_WAITING <= len(said) <= MOST_WAITING + 1
     assert said == [str(number) for number in range(len(said))]
     aside("still there")
-    assert aside.settle()
+    assert aside.settle(PATIENCE)
     assert said[-1] == "still there"
 
 
@@ -47,5 +48,5 @@ def test_a_terminal_that_is_gone_ends_nothing() -> None:
     aside = Aside(say)
     aside("one")
     aside("two")
-    assert aside.settle()
+    assert aside.settle(PATIENCE)
     assert said == ["one", "two"]

@@ -17,6 +17,7 @@ import pytest
 from service.launch import Part, StartFailed, Supervisor, http_ok, logs
 from service.launch.lock import owning
 from tests.launch.conftest import eventually, runs
+from tests.patience import PATIENCE
 
 
 def shell(name: str, script: str, **how: object) -> Part:
@@ -278,7 +279,7 @@ def family(directory: Path) -> list[int]:
 def test_a_stop_signal_leaves_no_process_and_no_lock(tmp_path: Path, number: signal.Signals) -> None:
     with running_script(tmp_path, stop_seconds=0.5) as child:
         child.send_signal(number)
-        told, _ = child.communicate(timeout=60)
+        told, _ = child.communicate(timeout=PATIENCE)
     assert child.returncode == 0, told
     assert told.endswith("all stopped\n")
     assert len(family(tmp_path)) == 4
@@ -290,10 +291,12 @@ def test_a_stop_signal_leaves_no_process_and_no_lock(tmp_path: Path, number: sig
 def test_a_second_signal_does_not_wait_for_who_does_not_stop(tmp_path: Path) -> None:
     with running_script(tmp_path, stop_seconds=600) as child:
         child.send_signal(signal.SIGINT)
+        assert child.stdout is not None
+        assert "stopping" in child.stdout.readline()
         time.sleep(2)
         assert child.poll() is None
         child.send_signal(signal.SIGINT)
-        told, _ = child.communicate(timeout=60)
+        told, _ = child.communicate(timeout=PATIENCE)
     assert child.returncode == 0, told
     assert not any(runs(pid) for pid in family(tmp_path))
 
@@ -303,7 +306,7 @@ def test_two_signals_at_once_stop_it_in_order(tmp_path: Path, attempt: int) -> N
     with running_script(tmp_path, stop_seconds=1.0) as child:
         child.send_signal(signal.SIGINT)
         child.send_signal(signal.SIGTERM)
-        told, _ = child.communicate(timeout=60)
+        told, _ = child.communicate(timeout=PATIENCE)
     assert child.returncode == 0, told
     assert told.endswith("all stopped\n")
     assert not any(runs(pid) for pid in family(tmp_path))
@@ -315,7 +318,7 @@ def test_a_signal_that_another_thread_was_handed_stops_it_too(tmp_path: Path) ->
         thread = next(each for each in others if each != child.pid)
         tgkill = {"x86_64": 234, "aarch64": 131}[os.uname().machine]
         ctypes.CDLL(None).syscall(tgkill, child.pid, thread, signal.SIGTERM)
-        told, _ = child.communicate(timeout=60)
+        told, _ = child.communicate(timeout=PATIENCE)
     assert told.endswith("all stopped\n")
 
 
@@ -328,4 +331,4 @@ def test_a_killed_supervisor_leaves_no_orphan_and_its_state_is_free_when_they_ar
         child.kill()
         child.communicate()
     with owning(tmp_path / "state"):
-        assert eventually(lambda: not any(runs(pid) for pid in pids), seconds=2)
+        assert eventually(lambda: not any(runs(pid) for pid in pids), seconds=20)

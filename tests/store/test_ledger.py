@@ -18,6 +18,7 @@ from service.store.leases import expire, lease, lose
 from service.store.ledger import account, copy_from_redis
 from service.store.pairs import record
 from service.store.shipping import CaptureStore, StoreDown
+from tests.patience import PATIENCE
 
 
 class Proxy:
@@ -179,14 +180,16 @@ async def test_a_capture_that_a_worker_finds_missing_is_lost_once(database, prox
 
 
 async def test_it_reconciles_after_redis_was_frozen_though_a_dropped_batch_arrived(database, own_valkey):
-    proxy = Proxy(own_valkey.url, timeout=0.3)
+    proxy = Proxy(own_valkey.url)
     captures = open_captures(own_valkey.url)
     first = await proxy.serve(sampled=2)
     own_valkey.freeze()
     doubtful = await proxy.serve(sampled=3)
     await proxy.serve(sampled=4)
     own_valkey.thaw()
-    await asyncio.sleep(0.2)
+    async with asyncio.timeout(PATIENCE):
+        while not set(doubtful) <= set(captures.waiting_ids()):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
     last = await proxy.serve(sampled=1)
     await proxy.write(closed=True)
     assert set(captures.waiting_ids()) == {*first, *doubtful, *last}

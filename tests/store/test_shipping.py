@@ -24,6 +24,7 @@ from service.store.shipping import (
     StoreFull,
     StoreRefused,
 )
+from tests.patience import PATIENCE
 
 PLENTY = 1 << 30
 
@@ -39,6 +40,17 @@ async def opened(url, *, broker=None, **limits):
 
 def batch_of(*ids, size=100):
     return [Shipment(id=each, blob=each.encode().ljust(size, b".")) for each in ids]
+
+
+async def until(holds):
+    async with asyncio.timeout(PATIENCE):
+        while not holds():  # noqa: ASYNC110 - of another process
+            await asyncio.sleep(0.02)
+
+
+async def until_due(server, capture):
+    with server.client() as client:
+        await until(lambda: client.zscore(redis_keys.CAPTURES_DUE, capture) is not None)
 
 
 async def ship(store, batch, *, ttl=60, max_bytes=PLENTY):
@@ -87,14 +99,14 @@ async def test_an_empty_batch_is_nothing(valkey, redis_client):
 
 
 async def test_a_stopped_store_is_down_at_once_and_used_again_when_it_is_back(own_valkey):
-    async with opened(own_valkey.url) as store:
+    async with opened(own_valkey.url, timeout=PATIENCE) as store:
         await ship(store, batch_of("a"))
         own_valkey.kill()
         for each in ("b", "c"):
             started = time.monotonic()
             with pytest.raises(StoreDown):
                 await ship(store, batch_of(each))
-            assert time.monotonic() - started < 3
+            assert time.monotonic() - started < PATIENCE / 2
         own_valkey.start()
         await ship(store, batch_of("d"))
     with own_valkey.client() as client:
@@ -102,16 +114,16 @@ async def test_a_stopped_store_is_down_at_once_and_used_again_when_it_is_back(ow
 
 
 async def test_a_frozen_store_is_down_within_its_time_limit_and_leaves_one_batch_in_doubt(own_valkey):
-    async with opened(own_valkey.url, timeout=0.3) as store:
+    async with opened(own_valkey.url) as store:
         await ship(store, batch_of("a"))
         own_valkey.freeze()
         for number in range(3):
             started = time.monotonic()
             with pytest.raises(StoreDown):
                 await ship(store, batch_of(f"frozen{number}"))
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < PATIENCE / 2
         own_valkey.thaw()
-        await asyncio.sleep(0.2)
+        await until_due(own_valkey, b"frozen0")
         await ship(store, batch_of("z"))
         await store.write_ledger("i", {ledger_key(Count.SEEN, "m"): 5}, closed=False)
     with own_valkey.client() as client:
@@ -128,14 +140,14 @@ async def test_a_cancelled_batch_is_in_doubt_as_well(own_valkey):
             async with asyncio.timeout(0.2):
                 await ship(store, batch_of("b"))
         own_valkey.thaw()
-        await asyncio.sleep(0.2)
+        await until_due(own_valkey, b"b")
         await store.write_ledger("i", {}, closed=True)
     with own_valkey.client() as client:
         assert client.smembers(redis_keys.in_doubt("i")) == {b"b"}
 
 
 async def test_ledger_and_ping_of_a_frozen_store_end_within_their_time_limit(own_valkey):
-    async with opened(own_valkey.url, timeout=0.3) as store:
+    async with opened(own_valkey.url) as store:
         await store.ping()
         own_valkey.freeze()
         started = time.monotonic()
@@ -143,7 +155,7 @@ async def test_ledger_and_ping_of_a_frozen_store_end_within_their_time_limit(own
             await store.write_ledger("i", {ledger_key(Count.SEEN, "m"): 5}, closed=False)
         with pytest.raises(StoreDown):
             await store.ping()
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < PATIENCE / 2
         own_valkey.thaw()
 
 
@@ -303,7 +315,7 @@ async def test_a_server_whose_persistence_fails_refuses_whole_and_is_used_again_
         blocked = own_valkey.directory / "dump.rdb"
         blocked.mkdir()  # cannot be replaced by a snapshot
         client.bgsave()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             while client.info("persistence")["rdb_last_bgsave_status"] != "err":  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         async with opened(own_valkey.url) as store:
@@ -322,7 +334,7 @@ async def test_a_server_whose_persistence_fails_refuses_whole_and_is_used_again_
 
 async def test_a_broker_of_its_own_that_is_down_loses_no_capture(own_valkey, valkey, redis_client):
     own_valkey.kill()
-    async with opened(valkey.url, broker=own_valkey.url, timeout=0.5) as store:
+    async with opened(valkey.url, broker=own_valkey.url, timeout=PATIENCE) as store:
         await ship(store, batch_of("a"))
     assert Captures(redis_client).due(time.time() + DUE_SECONDS, 10) == ["a"]
     assert redis_client.llen("replay") == 0
@@ -357,7 +369,7 @@ class Follower:
         self._told = asyncio.Queue()
 
     async def until(self, version):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not self.routes or self.routes[-1].version != version:
                 self.routes.append(await self._told.get())
 
@@ -380,15 +392,13 @@ def route(version, tier="w8a8", model="m"):
     return Route.only(model, tier, version)
 
 
-async def test_a_published_route_is_followed_within_a_second(valkey, redis_client):
+async def test_a_published_route_is_followed(valkey, redis_client):
     captures = Captures(redis_client)
     captures.publish_route(route(1))
     async with following(valkey.url) as follower:
         await follower.until(1)
         captures.publish_route(route(2, "bf16"))
-        started = time.monotonic()
         await follower.until(2)
-        assert time.monotonic() - started < 1
     assert follower.routes == [route(1), route(2, "bf16")]
 
 
@@ -401,13 +411,12 @@ async def test_a_follower_stops_at_once_whenever_it_is_cancelled(valkey, redis_c
             await asyncio.sleep(version * 0.0005)
 
 
-async def test_a_route_whose_announcement_was_lost_is_followed_within_a_second(valkey, redis_client):
+async def test_a_route_whose_announcement_was_lost_is_followed(valkey, redis_client):
+    Captures(redis_client).publish_route(route(1))
     async with following(valkey.url) as follower:
-        await asyncio.sleep(0.1)
+        await follower.until(1)
         redis_client.hset(redis_keys.ROUTES, "m", redis_keys.route_to_json(route(3)))
-        started = time.monotonic()
         await follower.until(3)
-        assert time.monotonic() - started < 1
 
 
 async def test_a_follower_never_goes_back_and_skips_what_it_cannot_read(valkey, redis_client, caplog):
@@ -429,12 +438,13 @@ async def test_a_follower_never_goes_back_and_skips_what_it_cannot_read(valkey, 
         write("endless", '{"model":"m","weights":{"a":100},"version":Infinity}')
         write("huge", '{"model":"m","weights":{"a":100},"version":1000000000000000000}')
         write("listed", '{"model":["m"],"weights":{"a":100},"version":9}')
+        await until(lambda: "'broken'" in caplog.text and "yet to come" in caplog.text)
         await asyncio.sleep(1.2)
         write("m", issued(time.time(), 2))
         await follower.until(2)
     assert [each.version for each in follower.routes] == [5, 1, 2]
     assert caplog.text.count("'broken'") == 1  # looked at twice a second, and told once
-    assert caplog.text.count("issued 1000 s from now") == 1
+    assert caplog.text.count("yet to come") == 1
 
 
 async def test_the_route_stands_while_the_store_is_away_and_is_followed_after_its_return(own_valkey):

@@ -12,6 +12,7 @@ import kombu
 import pytest
 
 from service.store.task_message import REPLAY_TASK, task_message
+from tests.patience import PATIENCE
 
 WORKER = """
 import os
@@ -41,12 +42,12 @@ def celery_worker(tmp_path, valkey):
         )
     yield tmp_path / "worker.log"
     process.terminate()
-    process.wait(timeout=20)
+    process.wait(timeout=PATIENCE)
 
 
 def test_a_celery_worker_runs_the_task_with_the_ids_and_acknowledges(celery_worker, redis_client):
     redis_client.lpush("replay", task_message(REPLAY_TASK, ["i-1-00000000", "i-2-00000000"], queue="replay"))
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + PATIENCE
     while redis_client.llen("taken") < 2:
         assert time.monotonic() < deadline, celery_worker.read_text()
         time.sleep(0.1)

@@ -39,7 +39,7 @@ class CeleryPart:
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
-    def stop(self, seconds: float = 30.0) -> int:
+    def stop(self, seconds: float = START_SECONDS) -> int:
         """SIGTERM to the main process, as a supervisor does; its exit status."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=seconds)
@@ -108,7 +108,9 @@ def configuration(
     return path
 
 
-def until(holds: Callable[[], bool], seconds: float = 30.0, told: Callable[[], str] = lambda: "") -> None:
+def until(
+    holds: Callable[[], bool], seconds: float = START_SECONDS, told: Callable[[], str] = lambda: ""
+) -> None:
     """Wait until something holds; fails with what `told` says."""
     deadline = time.monotonic() + seconds
     while not holds():

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.patience import PATIENCE
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -111,12 +113,12 @@ class ScriptedBackend:
 
         self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(serve()), daemon=True)
         self._thread.start()
-        started.wait(10)
+        assert started.wait(PATIENCE)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         self._loop.close()
 
     @property

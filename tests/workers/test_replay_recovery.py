@@ -190,21 +190,23 @@ def test_the_broker_sees_ids_only(valkey: ValkeyServer, redis_client: redis.Redi
 def test_leases_are_extended_while_a_candidate_is_slow(
     valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends
 ) -> None:
-    slow = backend(lambda asked: Reply(text=GOOD, wait=1.2))
+    slow = backend(lambda asked: Reply(text=GOOD, wait=4.0))
     tiers = tier("bf16", "http://127.0.0.1:9"), tier("w4a16", slow.url)
-    bench = bench_of(*tiers, lease_seconds=0.6)
+    bench = bench_of(*tiers, lease_seconds=2.0)
     ids = ship(valkey.url, orders(1))
     stolen: list[str] = []
 
-    def thief() -> None:
-        end = time.time() + 1.0
-        while time.time() < end:
-            stolen.extend(lease(bench.db, ids, owner="thief", now=time.time(), seconds=60))
-            time.sleep(0.05)
+    is_over = threading.Event()
 
-    thread = threading.Thread(target=lambda: (time.sleep(0.1), thief()))
+    def thief() -> None:
+        while not is_over.wait(0.05):
+            if slow.asked:  # it has been taken up
+                stolen.extend(lease(bench.db, ids, owner="thief", now=time.time(), seconds=60))
+
+    thread = threading.Thread(target=thief)
     thread.start()
     replay_batch(bench, ids, delivery="1")
+    is_over.set()
     thread.join()
     assert stolen == []
     assert tally(bench, "w4a16", "structured_output").n == 1
@@ -213,13 +215,13 @@ def test_leases_are_extended_while_a_candidate_is_slow(
 def test_a_worker_that_is_stopping_gives_up_what_takes_too_long_and_records_the_rest(
     valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends
 ) -> None:
-    candidate = backend(lambda asked: Reply(text=GOOD, wait=30 if "number 1" in asked.prompt else 0))
+    candidate = backend(lambda asked: Reply(text=GOOD, wait=600 if "number 1" in asked.prompt else 0))
     tiers = tier("bf16", "http://127.0.0.1:9"), tier("w4a16", candidate.url)
-    bench = bench_of(*tiers, limits=Limits(timeout_seconds=60), stopping=lambda: True, drain_seconds=0.2)
+    bench = bench_of(*tiers, limits=Limits(timeout_seconds=600), stopping=lambda: True, drain_seconds=0.2)
     ids = ship(valkey.url, orders(2))
     began = time.monotonic()
     replay_batch(bench, ids, delivery="1")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 120
     assert account(bench.db).processed == 1
     # Released, not held until its lease runs out.
     assert lease(bench.db, ids, owner="next", now=time.time(), seconds=60) == [ids[1]]
