@@ -1,6 +1,6 @@
 """`make simulate`: how often the decision errs and how long it takes, simulated, as a Markdown table.
 
-`make simulate SIMULATE="--long"` repeats everything four times as often; `--seed` draws other epochs. Exits
+`make simulate SIMULATE="--long"` repeats everything three times as often; `--seed` draws other epochs. Exits
 with 1 if an error rate is above its bound by more than three standard errors.
 """
 
@@ -46,7 +46,7 @@ PARTS = (
 )
 HORIZONS = ("horizon", "ladder_horizon", "alarm_horizon", "ladder_step")
 """Sizes that are lengths, not repeats."""
-LONGER = 4
+LONGER = 3
 
 
 def written(row: Row) -> str:
