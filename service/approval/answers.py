@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -11,24 +12,33 @@ from service.approval.schemas import (
     ApprovalOut,
     CountersOut,
     EntryOut,
-    EvidenceOut,
-    FindingOut,
     LadderOut,
     LedgerOut,
     ModelOut,
     PairAccountOut,
+    RouteOut,
+    RungOut,
+)
+from service.approval.verdict_schemas import (
+    AttributionOut,
+    EvidenceOut,
+    FindingOut,
     PairOut,
     PolicyOut,
     ProductionCriterionOut,
     ProductionOut,
-    RouteOut,
-    RungOut,
+    StratumOut,
     TallyOut,
+    TenantOut,
+    ThresholdsOut,
     VerdictOut,
 )
+from service.decision.decide import limits_of
 from service.decision.epoch import epoch_id
+from service.decision.evidence import Evidence
 from service.decision.policy import Policy
 from service.decision.tally import Tally
+from service.decision.verdict import Finding
 from service.fleet import Ladder, Route
 from service.store.account import LedgerAccount
 from service.store.approvals import Approval
@@ -105,30 +115,40 @@ def ladder_out(standing: Standing, *, now: float) -> LadderOut:
 
 def verdict_out(standing: Standing, rung: Rung, policy: Policy, *, now: float) -> VerdictOut:
     """The whole answer to `GET .../verdict`; `rung` is a candidate's."""
-    verdict = rung.verdict
+    verdict, evidence = rung.verdict, rung.evidence
     assert verdict is not None, "the baseline has no verdict"
+    assert evidence is not None, "the baseline has no evidence"
     return VerdictOut(
         model=verdict.model,
         tier=verdict.tier,
         decision=verdict.decision,
         reasons=list(verdict.reasons),
-        findings=[FindingOut.model_validate(finding) for finding in verdict.findings],
+        findings=[_finding_out(finding, evidence) for finding in verdict.findings],
         gates=dict(verdict.gates),
         epoch=verdict.epoch,
         attempt=verdict.attempt,
         alpha=verdict.alpha_accept,
         not_shown=verdict.not_shown,
+        baseline_after_approval=verdict.baseline_after_approval,
+        thresholds=_thresholds_out(policy, evidence),
+        age_seconds=evidence.age_seconds,
         policy=_policy_out(policy),
         production=_production_out(standing, rung, policy),
         evaluated_at=moment(now),
     )
 
 
-def evidence_out(rung: Rung, pairs: Sequence[RecentPair]) -> EvidenceOut:
-    """Tallies, control and coverage of a candidate's rung, and some of its pairs."""
+def evidence_out(
+    rung: Rung,
+    pairs: Sequence[RecentPair],
+    *,
+    strata: Sequence[StratumOut],
+    tenants: Sequence[TenantOut],
+) -> EvidenceOut:
+    """Tallies, control and coverage of a candidate's rung, taken apart, and some of its pairs."""
     evidence = rung.evidence
     assert evidence is not None, "the baseline has no evidence against itself but the control"
-    coverage = evidence.coverage
+    coverage, attribution = evidence.coverage, evidence.attribution
     return EvidenceOut.model_validate(
         {
             "model": evidence.model,
@@ -141,12 +161,34 @@ def evidence_out(rung: Rung, pairs: Sequence[RecentPair]) -> EvidenceOut:
                 "traffic": dict(coverage.traffic) if coverage else {},
                 "evidence": dict(coverage.evidence) if coverage else {},
             },
-            "pairs": [_pair_out(pair) for pair in pairs],
+            "attribution": attribution and AttributionOut.model_validate(asdict(attribution)),
+            "strata": strata,
+            "tenants": tenants,
+            "max_pairs": dict(evidence.max_pairs),
+            "age_seconds": evidence.age_seconds,
+            "pairs": [pair_out(pair) for pair in pairs],
         }
     )
 
 
-def _pair_out(recent: RecentPair) -> PairOut:
+def _finding_out(finding: Finding, evidence: Evidence) -> FindingOut:
+    told = {**asdict(finding), "max_pairs": evidence.max_pairs.get(finding.criterion)}
+    return FindingOut.model_validate(told)
+
+
+def _thresholds_out(policy: Policy, evidence: Evidence) -> ThresholdsOut:
+    limits = limits_of(policy, evidence)
+    return ThresholdsOut(
+        accept=limits.accept if limits.accept < math.inf else None,
+        harm=limits.harm,
+        strata=limits.strata,
+        warn=limits.warn,
+        tiers_under_test=evidence.tiers_under_test,
+        strata_under_test=evidence.strata_under_test,
+    )
+
+
+def pair_out(recent: RecentPair) -> PairOut:
     fields = {name: getattr(recent, name) for name in PAIR_PLACE}
     return PairOut(**fields, **asdict(recent.pair), at=moment(recent.at))
 

@@ -37,10 +37,10 @@ class Desk:
             measured_seconds=self.config.promotion.measured_seconds,
         )
 
-    def standing(self, model: str, *, up_to: str | None = None) -> Standing:
+    def standing(self, model: str) -> Standing:
         """A ladder as it stands; 404 for an unknown model."""
         ladder = find_ladder(self.config.ladders, model)
-        return read_standing(self.db, ladder, self.question, now=self.now(), up_to=up_to)
+        return read_standing(self.db, ladder, self.question, now=self.now())
 
 
 def _caller(request: Request) -> Caller:

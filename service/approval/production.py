@@ -9,10 +9,10 @@ from service.store.standing import Standing
 
 
 def production_of(policy: Policy) -> Policy:
-    """The default margins, minimum pairs, error rates and gates, for the same criteria."""
+    """The default margins, minimum pairs, error rates and gates, for the same criteria in their roles."""
     return Policy(
         criteria=tuple(
-            Criterion(evaluator=criterion.evaluator, hypothesis=criterion.hypothesis)
+            Criterion(evaluator=criterion.evaluator, hypothesis=criterion.hypothesis, role=criterion.role)
             for criterion in policy.criteria
         )
     )

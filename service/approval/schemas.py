@@ -1,4 +1,6 @@
-"""The JSON of `/api/v1`, field by field; `/docs` prints it. The only pydantic in this room.
+"""The JSON of `/api/v1`, field by field; `/docs` prints it.
+
+Here and in `verdict_schemas` is the only pydantic in this room.
 
 Numbers are finite: JSON has no NaN and no Infinity, and some pipelines take an unparsable answer for a yes.
 """
@@ -9,8 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from service.decision.policy import AlphaSpending, Asked, Gate, Hypothesis, LadderRule, OnHarm
-from service.decision.verdict import Decision, GateState
+from service.decision.verdict import Decision
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Digest = Annotated[str, StringConstraints(pattern=r"^(sha256:)?[0-9a-f]{64}$")]
@@ -100,149 +101,6 @@ class LadderOut(Answer):
     baseline: str = Field(examples=["bf16"])
     route: RouteOut
     rungs: list[RungOut]
-
-
-class IntervalOut(Answer):
-    lower: Finite = Field(examples=[-0.0021])
-    upper: Finite = Field(examples=[0.0083])
-    level: Finite = Field(examples=[0.95])
-    method: str
-
-
-class LogEOut(Answer):
-    noninferiority: Finite = Field(examples=[3.41])
-    harm: Finite = Field(examples=[-5.2])
-    warn: Finite = Field(examples=[-0.7])
-
-
-class FindingOut(Answer):
-    criterion: str = Field(examples=["structured_output"])
-    decision: Decision
-    reason: str
-    n: int = Field(description="Pairs that count.", examples=[1000])
-    conversations: int = Field(description="Independent units among them.", examples=[987])
-    harm: int = Field(description="Only the candidate failed.", examples=[2])
-    benefit: int = Field(description="Only the baseline failed.", examples=[3])
-    estimate: Finite | None = Field(
-        description="(harm - benefit) / n; null without pairs.", examples=[-0.001]
-    )
-    interval: IntervalOut
-    margin: Finite = Field(examples=[0.01])
-    log_e: LogEOut
-    warn: bool
-    more_pairs: int | None = Field(
-        description="Further pairs expected until accept; null when decided or out of sight.", examples=[None]
-    )
-
-
-class CriterionAskedOut(Answer):
-    criterion: str = Field(examples=["structured_output"])
-    hypothesis: Hypothesis
-    margin: Finite = Field(examples=[0.01])
-    min_pairs: int = Field(examples=[300])
-    baseline_failure_cap: Finite = Field(examples=[0.5])
-
-
-class PolicyOut(Answer):
-    digest: str = Field(description="sha256 of everything the policy says.", examples=[EPOCH])
-    criteria: list[CriterionAskedOut]
-    alpha_accept: Finite = Field(examples=[0.05])
-    alpha_harm: Finite = Field(examples=[0.05])
-    alpha_warn: Finite = Field(examples=[0.05])
-    max_unscored: Finite = Field(examples=[0.01])
-    gates: dict[Gate, Asked]
-    on_harm: OnHarm
-    alpha_spending: AlphaSpending
-    ladder_rule: LadderRule
-
-
-class ProductionCriterionOut(Answer):
-    criterion: str = Field(examples=["structured_output"])
-    margin: Finite = Field(examples=[0.01])
-    min_pairs: int = Field(examples=[300])
-    decision: Decision
-    reason: str
-    more_pairs: int | None
-
-
-class ProductionOut(Answer):
-    in_force: bool = Field(description="Whether the policy in force is at least as strict as production's.")
-    decision: Decision = Field(description="What production's policy would say of the same evidence.")
-    criteria: list[ProductionCriterionOut]
-    gates: dict[Gate, GateState]
-
-
-class VerdictOut(Answer):
-    model: str = Field(examples=["qwen3-32b"])
-    tier: str = Field(examples=["w8a8"])
-    decision: Decision
-    reasons: list[str] = Field(examples=[["missing_slo"]])
-    findings: list[FindingOut]
-    gates: dict[Gate, GateState]
-    epoch: str = Field(description="sha256; evidence of other epochs does not count.", examples=[EPOCH])
-    attempt: int = Field(
-        description="Which epoch of this tier to reach its minimum of pairs: 1 for the first."
-    )
-    alpha: Finite = Field(
-        description="The error rate this attempt is held to; 0 when none is left.", examples=[0.05]
-    )
-    not_shown: bool = Field(description="Undecided for good: a criterion ran out of pairs it may ask for.")
-    policy: PolicyOut
-    production: ProductionOut
-    evaluated_at: str = Field(description="RFC 3339.", examples=["2026-01-01T12:00:00Z"])
-
-
-class TallyOut(Answer):
-    evaluator: str = Field(examples=["refusal"])
-    n: int
-    conversations: int
-    harm: int
-    benefit: int
-    both_failed: int
-    baseline_failures: int
-    candidate_failures: int
-    not_counted: int = Field(description="Scored, but not the first of their conversation.")
-    unscored: dict[str, int] = Field(description="Due and not scored, by reason.")
-    due: int
-
-
-class CoverageOut(Answer):
-    traffic: dict[str, int] = Field(description="Requests by stratum.")
-    evidence: dict[str, int] = Field(description="Requests that count, by stratum.")
-
-
-class PairOut(Answer):
-    capture_id: str
-    item: int = Field(description="Number of the recall probe, else 0.")
-    evaluator: str
-    version: str
-    outcome: str
-    unscored_reason: str = Field(description="Empty when it was scored.")
-    baseline_passed: bool | None
-    candidate_passed: bool | None
-    baseline_label: str
-    candidate_label: str
-    baseline_reason: str
-    candidate_reason: str
-    origin: str = Field(description="Where the baseline's answer comes from: live or replay.")
-    conversation: str
-    stratum: str
-    epoch: str
-    counted: bool = Field(description="False when another request of its conversation counts.")
-    at: str = Field(description="RFC 3339.")
-
-
-class EvidenceOut(Answer):
-    model: str
-    tier: str
-    epoch: str = Field(examples=[EPOCH])
-    attempt: int
-    tallies: list[TallyOut] = Field(description="Candidate against baseline.")
-    control: list[TallyOut] | None = Field(
-        description="Baseline against itself; null when no control can run."
-    )
-    coverage: CoverageOut
-    pairs: list[PairOut] = Field(description="The latest, newest first.")
 
 
 class ApprovalBody(Body):

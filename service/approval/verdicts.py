@@ -1,4 +1,4 @@
-"""`GET .../verdict` and `GET .../evidence`: computed from the tallies at every call."""
+"""`GET .../verdict`, `.../verdict/why` and `.../evidence`: computed from the tallies at every call."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from service.approval.answers import evidence_out, verdict_out
+from service.approval.breakdowns import strata_out, tenants_out
 from service.approval.desk import Desk
 from service.approval.names import find_candidate, find_ladder
-from service.approval.schemas import EvidenceOut, VerdictOut
+from service.approval.reasons import why_out
+from service.approval.verdict_schemas import EvidenceOut, VerdictOut, WhyOut
+from service.decision.policy import Hypothesis
+from service.store.breakdown import read_strata, read_tenants
 from service.store.evidence import recent_pairs
+from service.store.worst import worst_pairs
 
 MOST_PAIRS = 200
+MOST_EXAMPLES = 50
 
 
 def verdict_routes(desk: Desk) -> APIRouter:
@@ -23,7 +29,7 @@ def verdict_routes(desk: Desk) -> APIRouter:
     def verdict(model: str, tier: str) -> VerdictOut:
         """accept, undecided or reject, with the reasons and every number; valid however often it is read."""
         find_candidate(find_ladder(desk.config.ladders, model), tier)
-        standing = desk.standing(model, up_to=tier)
+        standing = desk.standing(model)
         return verdict_out(standing, standing.rung(tier), desk.config.policy, now=desk.now())
 
     @router.get("/models/{model:path}/tiers/{tier:path}/evidence", summary="What a verdict rests on")
@@ -33,10 +39,45 @@ def verdict_routes(desk: Desk) -> APIRouter:
         pairs: Annotated[int, Query(ge=0, le=MOST_PAIRS, description="How many single pairs.")] = 20,
         discordant: Annotated[bool, Query(description="Only pairs whose arms differ.")] = True,
     ) -> EvidenceOut:
-        """Tallies by evaluator, the control, coverage by stratum, and the latest pairs."""
+        """Tallies by evaluator, the control, coverage, strata, without each tenant, and the latest pairs."""
         find_candidate(find_ladder(desk.config.ladders, model), tier)
-        rung = desk.standing(model, up_to=tier).rung(tier)
+        rung, policy = desk.standing(model).rung(tier), desk.config.policy
+        known = rung.evidence
+        assert known is not None, "a candidate has evidence"
         latest = recent_pairs(desk.db, model, tier, discordant_only=discordant, limit=pairs) if pairs else []
-        return evidence_out(rung, latest)
+        return evidence_out(
+            rung,
+            latest,
+            strata=strata_out(policy, known, read_strata(desk.db, model, tier, known.epoch)),
+            tenants=tenants_out(policy, known, read_tenants(desk.db, model, tier, known.epoch)),
+        )
+
+    @router.get("/models/{model:path}/tiers/{tier:path}/verdict/why", summary="Why it amounts to that")
+    def why(
+        model: str,
+        tier: str,
+        pairs: Annotated[
+            int, Query(ge=1, le=MOST_EXAMPLES, description="How many examples of each criterion.")
+        ] = 5,
+    ) -> WhyOut:
+        """The chain from counts to decision, step by step, with the worst pairs and how to check it."""
+        find_candidate(find_ladder(desk.config.ladders, model), tier)
+        rung, policy = desk.standing(model).rung(tier), desk.config.policy
+        evidence, verdict = rung.evidence, rung.verdict
+        assert evidence is not None, "a candidate has evidence"
+        assert verdict is not None, "a candidate has a verdict"
+        worst = [
+            worst_pairs(
+                desk.db,
+                model=model,
+                tier=tier,
+                epoch=evidence.epoch,
+                evaluator=criterion.evaluator,
+                both_ways=criterion.hypothesis is Hypothesis.EQUIVALENT,
+                limit=pairs,
+            )
+            for criterion in policy.visible
+        ]
+        return why_out(policy, evidence, verdict, worst, now=desk.now())
 
     return router

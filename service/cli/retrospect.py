@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from service.cli.policy import changes, starts_new_epochs
+from service.decision.evidence import Evidence
 from service.decision.ladder import decide_ladder
 from service.decision.policy import Policy, Units
 from service.decision.rejudge import evidence_under, side_by_side
@@ -15,8 +16,11 @@ from service.settings import Settings
 from service.settings.nearest import nearest
 from service.settings.policy_file import PolicyRead, read_policy
 from service.settings.questions import question_of
-from service.store.database import StoreUnusable, open_database
-from service.store.standing import Standing, read_standing
+from service.store.database import Database, StoreUnusable, open_database
+from service.store.evidence import Place
+from service.store.ladder_counts import LadderCounts, read_counts
+from service.store.standing import Question, Standing, read_standing
+from service.store.units import Arm
 
 if TYPE_CHECKING:
     from service.fleet import Ladder
@@ -38,8 +42,13 @@ def retrospect(settings: Settings, other: PolicyRead, model: str | None, tier: s
     except StoreUnusable as error:
         raise NoEvidence(f"no evidence to judge again: {error}") from None
     try:
-        question = question_of(settings, db)
-        standings = [read_standing(db, ladder, question, now=time.time()) for ladder in ladders]
+        question, now = question_of(settings, db), time.time()
+        standings = [read_standing(db, ladder, question, now=now) for ladder in ladders]
+        judged = [
+            each
+            for standing in standings
+            for each in _rejudged(standing, other.policy, _counts(db, standing, other.policy, question), tier)
+        ]
     except StoreUnusable as error:
         raise NoEvidence(str(error)) from None
     finally:
@@ -51,7 +60,7 @@ def retrospect(settings: Settings, other: PolicyRead, model: str | None, tier: s
         "other": str(other.path),
         "changes": changes(in_force, other),
         "new_epochs": starts_new_epochs(in_force, other),
-        "tiers": [each for standing in standings for each in _rejudged(standing, other.policy, tier)],
+        "tiers": judged,
         "notes": list(_notes(in_force.policy, other.policy, standings)),
     }
 
@@ -68,12 +77,32 @@ def _ladders(ladders: Mapping[str, Ladder], model: str | None, tier: str | None)
     return [ladders[model]]
 
 
-def _rejudged(standing: Standing, other: Policy, tier: str | None) -> Iterator[dict[str, Any]]:
+def _counts(db: Database, standing: Standing, other: Policy, question: Question) -> LadderCounts:
+    """What could speak against a tier at the other policy's margins."""
+    model, baseline = standing.ladder.model, standing.ladder.baseline.name
+    places = [_place(rung.evidence) for rung in standing.rungs if rung.evidence is not None]
+    control = Place(baseline, Arm.CONTROL.value, question.epoch_of(model, baseline))
+    with db.read() as connection:
+        return read_counts(connection, model, places, control, policy=other, universe=question.universe)
+
+
+def _place(evidence: Evidence) -> Place:
+    return Place(evidence.tier, Arm.CANDIDATE.value, evidence.epoch)
+
+
+def _rejudged(
+    standing: Standing, other: Policy, counts: LadderCounts, tier: str | None
+) -> Iterator[dict[str, Any]]:
     candidates = [rung for rung in standing.rungs if rung.evidence is not None and rung.verdict is not None]
     verdicts = decide_ladder(
         other,
         [
-            evidence_under(other, rung.evidence, strata=rung.evidence.strata)
+            evidence_under(
+                other,
+                rung.evidence,
+                strata=counts.strata[_place(rung.evidence)],
+                tenants=counts.tenants[_place(rung.evidence)],
+            )
             for rung in candidates
             if rung.evidence is not None
         ],

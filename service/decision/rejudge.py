@@ -18,6 +18,7 @@ from service.decision.verdict import Decision, Finding, Verdict
 from service.decision.wording import e_value
 
 NOT_A_CRITERION = "not a criterion"
+NO_TENANTS: Mapping[str, Mapping[str, Tally]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +38,16 @@ class Beside:
 
 
 def evidence_under(
-    other: Policy, evidence: Evidence, *, strata: Mapping[str, Mapping[str, Tally]]
+    other: Policy,
+    evidence: Evidence,
+    *,
+    strata: Mapping[str, Mapping[str, Tally]],
+    tenants: Mapping[str, Mapping[str, Tally]] = NO_TENANTS,
 ) -> Evidence:
     """The evidence as the other policy would ask for it.
 
-    `strata`: those that could speak of harm at the other policy's margins. N_max was fixed for the policy in
+    `strata`: those that could speak of harm at the other policy's margins; `tenants`: all of them, if it caps
+    their share. N_max was fixed for the policy in
     force; for the other one it is planned on what has been counted by now.
     """
     limits = limits_of(other, evidence)
@@ -57,7 +63,10 @@ def evidence_under(
         for criterion in other.criteria
     }
     return replace(
-        evidence, strata=strata, max_pairs={name: pairs for name, pairs in planned.items() if pairs}
+        evidence,
+        strata=strata,
+        tenants=tenants,
+        max_pairs={name: pairs for name, pairs in planned.items() if pairs},
     )
 
 

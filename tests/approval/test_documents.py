@@ -11,6 +11,7 @@ PATHS = {
     "/api/v1/models": {"get"},
     "/api/v1/models/{model}/ladder": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/verdict": {"get"},
+    "/api/v1/models/{model}/tiers/{tier}/verdict/why": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/evidence": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/approval": {"put", "delete"},
     "/api/v1/models/{model}/rollback": {"post"},

@@ -187,18 +187,18 @@ def test_a_verdict_says_what_its_numbers_are_held_to(api: LiveApi) -> None:
 
 def test_harm_in_one_stratum_rejects_and_the_stratum_is_named_first(api: LiveApi) -> None:
     long, short = "32k-128k/free/whole", "under-2k/free/whole"
-    api.record("w8a8", clean=500, stratum=short)
-    api.record("w8a8", harm=50, clean=30, stratum=long)
+    api.record("w8a8", clean=150, stratum=short)
+    api.record("w8a8", harm=40, clean=2, stratum=long)
     verdict = strict(api.client().get(VERDICT.format("w8a8")).text)
     assert verdict["decision"] == "reject"
     assert any(f"in stratum {long}" in reason for reason in verdict["reasons"])
     worst = verdict["findings"][0]["worst_strata"][0]
-    assert (worst["stratum"], worst["n"], worst["harm"]) == (long, 80, 50)
+    assert (worst["stratum"], worst["n"], worst["harm"]) == (long, 42, 40)
     assert worst["log_e_harm"] >= verdict["thresholds"]["strata"]
     strata = strict(api.client().get(EVIDENCE.format("w8a8")).text)["strata"]
     crossed = [each for each in strata if "=" not in each["stratum"] and each["evaluator"] == "refusal"]
     assert [each["stratum"] for each in crossed] == [long, short]
-    assert crossed[0]["log_e_harm"] == pytest.approx(worst["log_e_harm"], abs=1)
+    assert crossed[0]["log_e_harm"] == pytest.approx(verdict["findings"][1]["worst_strata"][0]["log_e_harm"])
     assert crossed[1]["log_e_harm"] is None
 
 

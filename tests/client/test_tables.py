@@ -126,7 +126,8 @@ def test_an_undecided_criterion_says_how_many_pairs_are_missing(width: int) -> N
 
 def test_gates_say_what_a_verdict_does_not_rest_on() -> None:
     assert printed(gates_line(VERDICT)).strip() == (
-        "gates: quality failed  control not asked  coverage not asked  slo not asked  money not asked"
+        "gates: quality failed  control not asked  coverage not asked  attribution not asked  slo not asked  "
+        "money not asked"
     )
 
 
