@@ -17,9 +17,12 @@ from service.decision.eprocess import (
     Differences,
     Grid,
     confidence_sequence,
+    log_capital,
     log_e_harm,
     log_e_noninferiority,
+    log_factors,
     log_mean,
+    log_mixtures,
     upper_limit,
 )
 from service.decision.tally import Tally, Triple
@@ -202,3 +205,90 @@ def test_peeking_at_every_pair_errs_at_most_alpha_exactly_at_the_margin(discorda
     assert capital[0, -1] == pytest.approx(
         log_e_noninferiority(of_counts(pairs, int(harms[0, -1]), int(benefits[0, -1])), margin), rel=1e-9
     )
+
+
+@st.composite
+def distributions(draw: st.DrawFn) -> tuple[list[float], list[float]]:
+    """Values of D in [-1, 1], fractions included, and their probabilities."""
+    values = draw(st.lists(st.sampled_from([-1.0, 0.0, 1.0]) | st.floats(-1, 1), min_size=1, max_size=6))
+    weights = draw(st.lists(st.floats(0.001, 1), min_size=len(values), max_size=len(values)))
+    total = math.fsum(weights)
+    return values, [weight / total for weight in weights]
+
+
+@given(distributions(), st.sampled_from([G10, H5]))
+def test_no_bet_gains_on_average_while_the_null_holds(
+    distribution: tuple[list[float], list[float]], grid: Grid
+) -> None:
+    """All there is to validity, for fractions as for counts: E[1 + k (m - D)/(1 - m)] <= 1 if E[D] >= m."""
+    values, chances = distribution
+    mean = math.fsum(value * chance for value, chance in zip(values, chances, strict=True))
+    for below in (0.0, 0.01, 0.3):
+        bound = mean - below
+        if -1 < bound < 1:
+            factors = np.exp(log_factors(np.array(values), bound, grid))
+            assert np.all(factors > 0)
+            expected = factors @ np.array(chances)
+            assert np.all(expected <= 1 + 1e-9)
+            if not below:
+                assert expected == pytest.approx(np.ones(len(grid.bets)), abs=1e-9)
+
+
+histograms = st.dictionaries(
+    st.sampled_from([-1.0, -0.5, 0.0, 1 / 3, 1.0]), st.integers(0, 10**6), max_size=5
+)
+
+
+@given(histograms, histograms, st.floats(-0.9, 0.9))
+def test_evidence_of_two_workers_is_the_evidence_of_both(
+    first: dict[float, int], second: dict[float, int], bound: float
+) -> None:
+    both = {value: first.get(value, 0) + second.get(value, 0) for value in first | second}
+    parts = [log_capital(Differences.of(each), bound, G10) for each in (first, second)]
+    assert log_capital(Differences.of(both), bound, G10) == pytest.approx(
+        parts[0] + parts[1], rel=1e-9, abs=1e-6
+    )
+
+
+def highest_mixture(drawn: np.ndarray, margin: float) -> np.ndarray:
+    """Of each stream of D, the highest log E_NI over a look after every unit."""
+    values, column = np.unique(drawn, return_inverse=True)
+    factors = log_factors(values, margin, G10)
+    capital = np.zeros((drawn.shape[0], len(G10.bets)))
+    highest = np.full(drawn.shape[0], -np.inf)
+    for units in column.reshape(drawn.shape).T:
+        capital += factors.T[units]
+        highest = np.maximum(highest, log_mixtures(capital, G10))
+    return highest
+
+
+def test_fractional_recall_at_the_margin_errs_at_most_alpha_under_peeking() -> None:
+    """Statistics B1.5: a total loss now and then beside noise of an eighth, where t limits err .08 to .10."""
+    generator = np.random.default_rng(5)
+    shape, margin = (300, 2000), 0.01
+    noise = generator.choice([-0.125, 0.0, 0.125], p=[0.05, 0.9, 0.05], size=shape)
+    # The noise is 0 on average, so the mean is the margin.
+    drawn = np.where(generator.random(shape) < margin, 1.0, noise)
+    wrong = (highest_mixture(drawn, margin) >= math.log(20)).mean()
+    assert wrong <= 0.05
+
+
+def test_conversations_that_fail_as_one_err_at_most_alpha_and_their_pairs_as_units_do_not() -> None:
+    """Statistics A2: closed conversations of four pairs which fail together, exactly at the margin."""
+    generator = np.random.default_rng(6)
+    conversations, pairs, margin, discordance = 500, 4, 0.05, 0.1
+    drawn = generator.random((300, conversations))
+    harm, benefit = (discordance + margin) / 2, (discordance - margin) / 2
+    means = np.where(drawn < harm, 1.0, np.where(drawn > 1 - benefit, -1.0, 0.0))
+    assert (highest_mixture(means, margin) >= math.log(20)).mean() <= 0.05
+    assert (highest_mixture(means.repeat(pairs, axis=1), margin) >= math.log(20)).mean() > 0.1
+    # The histogram of triples holds the same conversations.
+    harms, benefits = int((means[0] == 1).sum()), int((means[0] == -1).sum())
+    tally = Tally(
+        units={
+            Triple(pairs, pairs, 0): harms,
+            Triple(pairs, 0, pairs): benefits,
+            Triple(pairs, 0, 0): conversations - harms - benefits,
+        }
+    )
+    assert log_e_noninferiority(Differences.of_tally(tally), margin) <= highest_mixture(means[:1], margin)[0]
