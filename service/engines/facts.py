@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,7 @@ _MEASURED = frozenset({"kv_tokens", "kv_bytes"})
 _NAMES = frozenset(field.name for field in fields(EngineFacts))
 
 
+@lru_cache(maxsize=256)
 def facts_of_json(text: str) -> EngineFacts:
     """From `as_json`; names that this version does not know are left out. ValueError for any other text."""
     told = json.loads(text)

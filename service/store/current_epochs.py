@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from sqlalchemy import select
 
 from service.decision.epoch import epoch_id
 from service.decision.evidence import Attribution
 from service.engines.attribution import compare
+from service.engines.facts import EngineFacts
 from service.engines.settling import Settlement
 from service.fleet import Ladder
 from service.store.database import Database
@@ -43,18 +45,47 @@ class CurrentEpochs:
 
 def read_epochs(db: Database, ladders: Mapping[str, Ladder], declared: Declared) -> CurrentEpochs:
     """As they are now, in one reading; what is asked of them later is answered from that."""
-    settlements = read_settlements(db)
-    hashes: dict[TierKey, str] = {}
+    return _epochs(read_settlements(db), ladders, _hashing(declared))
 
+
+def live_epochs(db: Database, ladders: Mapping[str, Ladder], declared: Declared) -> CurrentEpochs:
+    """As they are whenever they are asked for; `declared` must not change. For who asks over hours."""
+    hashed = _hashing(declared)
+
+    def now() -> CurrentEpochs:
+        return _epochs(read_settlements(db), ladders, hashed)
+
+    return CurrentEpochs(
+        epoch_of=lambda model, tier: now().epoch_of(model, tier),
+        unsettled_of=lambda model, tier: now().unsettled_of(model, tier),
+        since_of=lambda model, tier: now().since_of(model, tier),
+        attribution_of=lambda model, tier: now().attribution_of(model, tier),
+    )
+
+
+Hashed = Callable[[str, str, EngineFacts | None, EngineFacts | None], str]
+"""The epoch of (model, tier) with these engines behind baseline and tier."""
+
+
+def _hashing(declared: Declared) -> Hashed:
+    @lru_cache(maxsize=1024)
+    def hashed(model: str, tier: str, baseline: EngineFacts | None, engine: EngineFacts | None) -> str:
+        return epoch_id(facts_of(declared(model, tier), baseline, engine))
+
+    return hashed
+
+
+def _epochs(
+    settlements: Mapping[TierKey, Settlement], ladders: Mapping[str, Ladder], hashed: Hashed
+) -> CurrentEpochs:
     def standing(model: str, tier: str) -> tuple[Settlement, Settlement]:
         unheard = Settlement()
         baseline = ladders[model].baseline.name
         return settlements.get((model, baseline), unheard), settlements.get((model, tier), unheard)
 
     def epoch_of(model: str, tier: str) -> str:
-        if (model, tier) not in hashes:
-            hashes[model, tier] = epoch_id(facts_of(declared(model, tier), *standing(model, tier)))
-        return hashes[model, tier]
+        baseline, own = standing(model, tier)
+        return hashed(model, tier, baseline.settled, own.settled)
 
     def unsettled_of(model: str, tier: str) -> str:
         baseline, own = standing(model, tier)
@@ -75,27 +106,12 @@ def read_epochs(db: Database, ladders: Mapping[str, Ladder], declared: Declared)
     )
 
 
-def live_epochs(db: Database, ladders: Mapping[str, Ladder], declared: Declared) -> CurrentEpochs:
-    """As they are whenever they are asked for: for who asks a few times, and over hours."""
-
-    def now() -> CurrentEpochs:
-        return read_epochs(db, ladders, declared)
-
-    return CurrentEpochs(
-        epoch_of=lambda model, tier: now().epoch_of(model, tier),
-        unsettled_of=lambda model, tier: now().unsettled_of(model, tier),
-        since_of=lambda model, tier: now().since_of(model, tier),
-        attribution_of=lambda model, tier: now().attribution_of(model, tier),
-    )
-
-
-def facts_of(declared: Mapping[str, object], baseline: Settlement, tier: Settlement) -> dict[str, object]:
+def facts_of(
+    declared: Mapping[str, object], baseline: EngineFacts | None, engine: EngineFacts | None
+) -> dict[str, object]:
     """All that an epoch's hash is made of; engines that tell nothing leave it to what is declared."""
-    engines = {
-        name: each.settled.identity
-        for name, each in (("baseline", baseline), ("tier", tier))
-        if each.settled is not None
-    }
+    told = {"baseline": baseline, "tier": engine}
+    engines = {name: facts.identity for name, facts in told.items() if facts is not None}
     return {**declared, "engines": engines} if engines else dict(declared)
 
 
@@ -119,7 +135,7 @@ def record_epochs(db: Database, ladders: Mapping[str, Ladder], declared: Declare
             settled = settlements.get((model, tier.name), Settlement())
             if baseline.unsettled or settled.unsettled:
                 continue
-            facts = facts_of(declared(model, tier.name), baseline, settled)
+            facts = facts_of(declared(model, tier.name), baseline.settled, settled.settled)
             epoch = epoch_id(facts)
             rows[model, tier.name, epoch] = {
                 "model": model,
