@@ -3,8 +3,8 @@
 What counts as seen is an e-value at the threshold that production holds it to, so a drill may look after
 every request: *damaged* is the verdict's own rejection, by the criterion of the defect; *swapped* is the same
 test on the table with harm and benefit exchanged, which is what exchanged arms are; *crossed* is the alarm of
-the control gate. A healthy arm must be left alone: it is wrongly rejected with probability `alpha.harm` at
-most.
+the control gate. A healthy arm must be left alone: it is wrongly rejected with the probability that the
+policy grants to that.
 """
 
 from __future__ import annotations

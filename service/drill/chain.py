@@ -32,6 +32,8 @@ PARTS = ("worker", "proxy")
 """A verdict on read needs no API, and what no guard does is not needed for minutes."""
 AT_ONCE = 8
 """Requests of the drill's clients under way."""
+TICK = 1.0
+"""Seconds between two words to whoever waits for answers."""
 LOOK = 0.1
 """Seconds between two looks at the ledger."""
 
@@ -50,11 +52,11 @@ class Chain:
     failures: list[str] = field(default_factory=list)
     """Requests that the proxy did not answer 200, in words."""
 
-    def send(self, bodies: Sequence[Mapping[str, Any]]) -> None:
-        """All of them, some at a time; returns when the last is answered."""
-        asyncio.run(self._send_all(bodies))
+    def send(self, bodies: Sequence[Mapping[str, Any]], *, tick: Callable[[], None]) -> None:
+        """All of them, some at a time; returns when the last is answered, and calls `tick` meanwhile."""
+        asyncio.run(self._send_all(bodies, tick))
 
-    async def _send_all(self, bodies: Sequence[Mapping[str, Any]]) -> None:
+    async def _send_all(self, bodies: Sequence[Mapping[str, Any]], tick: Callable[[], None]) -> None:
         places = asyncio.Semaphore(AT_ONCE)
         async with (
             httpx.AsyncClient(
@@ -65,8 +67,10 @@ class Chain:
             ) as client,
             asyncio.TaskGroup() as group,
         ):
-            for body in bodies:
-                group.create_task(self._send(client, places, body))
+            waiting = {group.create_task(self._send(client, places, body)) for body in bodies}
+            while waiting:
+                _, waiting = await asyncio.wait(waiting, timeout=TICK)
+                tick()
 
     async def _send(
         self, client: httpx.AsyncClient, places: asyncio.Semaphore, body: Mapping[str, Any]

@@ -38,7 +38,9 @@ def announcement(model: str, plan: DrillPlan, upstream: Upstream, bill: Bill, po
 
 
 def progress_line(seconds: float, signs: tuple[Sign, ...], asked: int) -> str:
-    """One look."""
+    """One look; `signs` is empty before the first."""
+    if not signs:
+        return f"{seconds:5.0f} s  {asked} requests"
     seen = sum(sign.seen is Seen.YES for sign in signs)
     open_signs = [f"{sign.act}/{sign.defect}" for sign in signs if sign.seen is Seen.NOT_YET]
     rest = f"; not yet: {', '.join(open_signs)}" if open_signs else ""

@@ -43,6 +43,8 @@ MODEL_OF: Mapping[Act, str] = {
 UNINFORMATIVE = 0.5
 """Above this share of its own failures the baseline shows nothing of what was planted."""
 MOST_FAILURES = 3
+TELL_EVERY = 15.0
+"""Seconds between two words about a backend that takes its time."""
 SETTLE_SECONDS = 30.0
 """Patience with the worker, besides the time of a replay and its retries."""
 
@@ -184,15 +186,25 @@ class _Watch:
 
     def play(self, show: Show) -> tuple[Sign, ...]:
         """All acts side by side, until everything is seen or nothing more may be asked."""
-        began = time.monotonic()
+        began = told = time.monotonic()
         seen: tuple[Sign, ...] = ()
+
+        def tell() -> None:
+            nonlocal told
+            told = time.monotonic()
+            show(told - began, seen, self.relay.asked)
+
+        def tick() -> None:
+            if time.monotonic() - told > TELL_EVERY:
+                tell()
+
         while bodies := self._round(seen):
-            self.chain.send(bodies)
-            self._wait()
+            self.chain.send(bodies, tick=tick)
+            self._wait(tick)
             self._check_answers()
             seen = self._look()
+            tell()
             elapsed = time.monotonic() - began
-            show(elapsed, seen, self.relay.asked)
             if self.relay.is_spent:
                 self.cut_short = f"the shadow budget of an hour ({self.relay.spent:,} tokens) is spent"
             elif elapsed > self.plan.seconds:
@@ -236,7 +248,7 @@ class _Watch:
             "max_tokens": max(prompt.max_tokens, self.probe.max_tokens),
         }
 
-    def _wait(self) -> None:
+    def _wait(self, tick: Callable[[], None]) -> None:
         settings = self.chain.settings.shadow
         deadline = time.monotonic() + SETTLE_SECONDS + settings.timeout_seconds * (settings.retries + 1)
         while not self.chain.is_settled():
@@ -246,6 +258,7 @@ class _Watch:
             if time.monotonic() > deadline:
                 raise DrillBroken("the drill's worker does not finish what it was given: see its log")
             time.sleep(LOOK)
+            tick()
 
     def _check_answers(self) -> None:
         failures = [*self.relay.failures, *self.chain.failures]

@@ -19,7 +19,7 @@ directory.
 `check` says in one line each what is wrong with backends (`ask` asks them, `engines` reads their answers)
 and, in `check_stores`, with Redis and the database.
 
-Imported only by `service.cli` and `service.demo`.
+Imported only by `service.cli`, `service.demo` and `service.drill`.
 """
 
 from service.launch.check_stores import RedisUnusable
