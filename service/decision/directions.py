@@ -52,7 +52,7 @@ def log_e_least_harm(criterion: Criterion, tally: Tally) -> float:
 
 
 def log_e_harms(criterion: Criterion, tallies: Collection[Tally], believed: Sequence[bool]) -> list[float]:
-    """log E_HARM(margin) of many tallies at once; the least harm of those not believed."""
+    """log E_HARM(margin) of many tallies at once, each with a pair; the least harm of those not believed."""
     upward = _harms(
         criterion,
         (
@@ -75,13 +75,19 @@ def log_e_harms(criterion: Criterion, tallies: Collection[Tally], believed: Sequ
 
 
 def _harms(criterion: Criterion, tallies: Iterable[Tally], *, mirrored: bool) -> list[float]:
-    """One matrix product over all the values of D that occur, instead of one for every tally."""
-    met = [Differences.of_tally(tally) for tally in tallies]
-    if not met:
-        return []
-    values, column = np.unique(np.concatenate([each.values for each in met]), return_inverse=True)
-    counts: NDArray[np.float64] = np.zeros((len(met), values.size))
-    row = np.repeat(np.arange(len(met)), [each.values.size for each in met])
-    counts[row, column] = np.concatenate([each.counts for each in met])
+    """One matrix product over all the conversations that occur, instead of one for every tally."""
+    columns: dict[Triple, int] = {}
+    entries = [
+        (row, columns.setdefault(triple, len(columns)), count)
+        for row, tally in enumerate(tallies)
+        for triple, count in tally.units.items()
+    ]
+    counts: NDArray[np.float64] = np.zeros(
+        (1 + max((row for row, _, _ in entries), default=-1), len(columns))
+    )
+    if entries:
+        rows, places, amounts = zip(*entries, strict=True)
+        counts[rows, places] = amounts
+    values = np.array([(triple.harm - triple.benefit) / triple.pairs for triple in columns])
     factors = log_factors(values if mirrored else -values, -criterion.margin, H5)
     return [float(log_e) for log_e in log_mixtures(counts @ factors.T, H5)]
