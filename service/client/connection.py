@@ -66,8 +66,12 @@ class TiergateClient:
         """What the evidence amounts to now."""
         return read_verdict(self._ask("GET", f"{_tier(model, tier)}/verdict"))
 
+    def why(self, model: str, tier: str, *, pairs: int = 5) -> Document:
+        """The chain from counts to decision, with at most `pairs` examples of each criterion."""
+        return self._ask("GET", f"{_tier(model, tier)}/verdict/why", question={"pairs": str(pairs)})
+
     def evidence(self, model: str, tier: str, *, pairs: int = 20, discordant: bool = True) -> Document:
-        """Tallies, control, coverage, and the latest `pairs` single pairs."""
+        """Tallies, control, coverage, strata, without each tenant, and the latest `pairs` single pairs."""
         question = {"pairs": str(pairs), "discordant": "true" if discordant else "false"}
         return self._ask("GET", f"{_tier(model, tier)}/evidence", question=question)
 

@@ -10,10 +10,15 @@ from rich.table import Table
 
 from service.client.readings import Document
 from service.client.tables import plain
+from service.decision.wording import e_value
+
+MOST_STRATA = 20
+MOST_TENANTS = 5
+"""Of each evaluator."""
 
 
 def evidence_view(document: Document) -> RenderableType:
-    """Tallies, the control, coverage, and single pairs."""
+    """Tallies, the control, coverage, strata, tenants, and single pairs."""
     return Group(*_evidence(document))
 
 
@@ -64,6 +69,9 @@ def _evidence(document: Document) -> Iterator[RenderableType]:
         yield plain("control: baseline against itself", "bold")
         yield _tallies(document["control"])
     yield _coverage(document["coverage"])
+    yield from _attribution(document["attribution"])
+    yield from _strata(document["strata"])
+    yield from _tenants(document["tenants"])
     if document["pairs"]:
         yield plain("latest pairs", "bold")
         yield _pairs(document["pairs"])
@@ -102,6 +110,61 @@ def _coverage(coverage: Document) -> Table:
     for stratum in sorted({*traffic, *evidence}):
         table.add_row(plain(stratum), str(traffic.get(stratum, 0)), str(evidence.get(stratum, 0)))
     return table
+
+
+def _attribution(attribution: Document | None) -> Iterator[RenderableType]:
+    if attribution is None:
+        yield plain("attribution: the engines tell nothing of themselves")
+        return
+    told = [*attribution["differences"], *filter(None, [attribution["unsettled"]])]
+    yield plain(f"attribution: {'; '.join(told) or 'nothing but the precision differs'}")
+    if attribution["not_told"]:
+        yield plain(f"not told, so not compared: {', '.join(attribution['not_told'])}", "dim")
+
+
+def _strata(strata: Sequence[Document]) -> Iterator[RenderableType]:
+    """The worst ones; an e-value of harm where the difference is above the margin."""
+    if not strata:
+        return
+    yield plain("strata, the worst first", "bold")
+    table = _table("stratum", "evaluator", "pairs", "harms", "benefits", "diff. pp", "e-value of harm")
+    for each in strata[:MOST_STRATA]:
+        log_e = each["log_e_harm"]
+        table.add_row(
+            plain(each["stratum"]),
+            plain(each["evaluator"]),
+            *(str(each[name]) for name in ("n", "harm", "benefit")),
+            f"{100 * each['estimate']:+.2f}",
+            "at most 1" if log_e is None else e_value(log_e),
+        )
+    yield table
+    if len(strata) > MOST_STRATA:
+        yield plain(f"{len(strata) - MOST_STRATA} more with --json", "dim")
+
+
+def _tenants(tenants: Sequence[Document]) -> Iterator[RenderableType]:
+    """Nothing to leave out where one tenant is all there is."""
+    by_evaluator: dict[str, list[Document]] = {}
+    for each in tenants:
+        by_evaluator.setdefault(each["evaluator"], []).append(each)
+    several = {name: found for name, found in by_evaluator.items() if len(found) > 1}
+    if not several:
+        return
+    yield plain("without each tenant in turn, the one it rests on most first", "bold")
+    table = _table("evaluator", "tenant", "share", "harms", "e-value without it", "", whole=("evaluator",))
+    for name, found in several.items():
+        for each in found[:MOST_TENANTS]:
+            told = "passes" if each["passes_without"] else "does not pass"
+            warned = ", harmed itself" if each["warn"] else ""
+            table.add_row(
+                plain(name),
+                plain(each["tenant"][:12] or "(none)"),
+                f"{each['share']:.0%}",
+                str(each["harm"]),
+                e_value(each["log_e_without"]),
+                f"{told}{warned}",
+            )
+    yield table
 
 
 def _pairs(pairs: Sequence[Document]) -> Table:

@@ -11,8 +11,16 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from service.client.errors import AnswerUnreadable
-from service.decision.policy import Gate
-from service.decision.verdict import Decision, Finding, GateState, Interval, LogE, Verdict
+from service.decision.policy import BaselineAfterApproval, Gate, Role
+from service.decision.verdict import (
+    Decision,
+    Finding,
+    GateState,
+    Interval,
+    LogE,
+    StratumHarm,
+    Verdict,
+)
 
 Document = Mapping[str, Any]
 """A parsed JSON object."""
@@ -31,6 +39,20 @@ class CriterionAsked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeldTo:
+    """What the e-values of a verdict are compared with (logarithms), and where its epoch ends."""
+
+    accept: float | None = None
+    """None when no error rate is left."""
+    harm: float
+    strata: float
+    max_pairs: Mapping[str, int]
+    """N_max by criterion, once it is fixed."""
+    age_seconds: float | None = None
+    """Of the epoch, since its first counted pair."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictReading:
     """A verdict, the policy it rests on, and what production's policy would say of the same evidence."""
 
@@ -40,6 +62,7 @@ class VerdictReading:
     """Empty when the policy in force is production's."""
     evaluated_at: str
     """RFC 3339."""
+    held_to: HeldTo
     document: Document
 
 
@@ -130,6 +153,8 @@ def _verdict_reading(document: Document) -> VerdictReading:
         epoch=str(document["epoch"]),
         attempt=int(document["attempt"]),
         alpha_accept=float(document["alpha"]),
+        not_shown=bool(document["not_shown"]),
+        baseline_after_approval=BaselineAfterApproval(document["baseline_after_approval"]),
     )
     production = document["production"]
     return VerdictReading(
@@ -139,13 +164,45 @@ def _verdict_reading(document: Document) -> VerdictReading:
         if production["in_force"]
         else tuple(_asked(criterion) for criterion in production["criteria"]),
         evaluated_at=str(document["evaluated_at"]),
+        held_to=_held_to(document),
         document=document,
+    )
+
+
+def _held_to(document: Document) -> HeldTo:
+    limits = document["thresholds"]
+    return HeldTo(
+        accept=_maybe(limits["accept"]),
+        harm=float(limits["harm"]),
+        strata=float(limits["strata"]),
+        max_pairs={
+            str(finding["criterion"]): int(finding["max_pairs"])
+            for finding in document["findings"]
+            if finding["max_pairs"] is not None
+        },
+        age_seconds=_maybe(document["age_seconds"]),
+    )
+
+
+def _maybe(number: Any) -> float | None:
+    return None if number is None else float(number)
+
+
+def _stratum(document: Document) -> StratumHarm:
+    return StratumHarm(
+        stratum=str(document["stratum"]),
+        n=int(document["n"]),
+        conversations=int(document["conversations"]),
+        harm=int(document["harm"]),
+        benefit=int(document["benefit"]),
+        estimate=float(document["estimate"]),
+        log_e_harm=float(document["log_e_harm"]),
     )
 
 
 def _finding(document: Document) -> Finding:
     interval, log_e = document["interval"], document["log_e"]
-    estimate, more_pairs = document["estimate"], document["more_pairs"]
+    more_pairs = document["more_pairs"]
     return Finding(
         criterion=str(document["criterion"]),
         decision=Decision(document["decision"]),
@@ -154,7 +211,7 @@ def _finding(document: Document) -> Finding:
         conversations=int(document["conversations"]),
         harm=int(document["harm"]),
         benefit=int(document["benefit"]),
-        estimate=None if estimate is None else float(estimate),
+        estimate=_maybe(document["estimate"]),
         interval=Interval(
             lower=float(interval["lower"]),
             upper=float(interval["upper"]),
@@ -169,6 +226,10 @@ def _finding(document: Document) -> Finding:
         ),
         warn=bool(document["warn"]),
         more_pairs=None if more_pairs is None else int(more_pairs),
+        role=Role(document["role"]),
+        not_shown=bool(document["not_shown"]),
+        worst_strata=tuple(_stratum(each) for each in document["worst_strata"]),
+        log_e_holm=_maybe(document["log_e_holm"]),
     )
 
 

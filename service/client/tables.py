@@ -13,9 +13,10 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from service.client.readings import CriterionAsked, LadderReading, RouteChange, VerdictReading
-from service.decision.policy import Gate
+from service.client.readings import CriterionAsked, HeldTo, LadderReading, RouteChange, VerdictReading
+from service.decision.policy import Gate, Role
 from service.decision.verdict import Decision, Finding, GateState, Verdict
+from service.decision.wording import e_value
 
 WIDE = 120
 """Columns a terminal needs for the reason to stand in the table."""
@@ -52,7 +53,7 @@ class VerdictTable:
         yield _table(self.verdict, wide=wide)
         if not wide:
             for finding in self.verdict.findings:
-                line = f"{finding.criterion}: {_why(finding)}"
+                line = f"{_named(finding)}: {_why(finding)}"
                 # Most reasons of a verdict are those of its findings, and stand in the line of the decision.
                 if line not in self.verdict.reasons:
                     yield plain(line)
@@ -106,18 +107,51 @@ def policy_lines(criteria: Sequence[CriterionAsked], production: Sequence[Criter
 def verdict_view(reading: VerdictReading) -> RenderableType:
     """All there is to a verdict."""
     verdict = reading.verdict
+    aged = "" if reading.held_to.age_seconds is None else f", {_age(reading.held_to.age_seconds)} old"
     footing = Text(
-        f"epoch {verdict.epoch[:12]}, attempt {verdict.attempt}, alpha {verdict.alpha_accept:.4g}, "
+        f"epoch {verdict.epoch[:12]}{aged}, attempt {verdict.attempt}, alpha {verdict.alpha_accept:.4g}, "
         f"evaluated {reading.evaluated_at}",
         style="dim",
     )
     return Group(
         decision_line(verdict),
         VerdictTable(verdict),
+        *worst_strata_lines(verdict, reading.held_to),
         gates_line(verdict),
         policy_lines(reading.criteria, reading.production),
+        *ends_line(verdict, reading.held_to),
         footing,
     )
+
+
+def worst_strata_lines(verdict: Verdict, held_to: HeldTo) -> Iterator[Text]:
+    """Of every criterion with evidence of harm in some stratum, the worst one and what it would take."""
+    for finding in verdict.findings:
+        if finding.worst_strata and finding.worst_strata[0].log_e_harm > 0:
+            worst = finding.worst_strata[0]
+            yield plain(
+                f"worst stratum of {finding.criterion}: {worst.stratum}, {worst.harm} harms and "
+                f"{worst.benefit} benefits in {worst.n} pairs, e-value {e_value(worst.log_e_harm)}, "
+                f"rejects from {e_value(held_to.strata)}"
+            )
+
+
+def ends_line(verdict: Verdict, held_to: HeldTo) -> Iterator[Text]:
+    """Where an undecided epoch stops looking, once that is fixed."""
+    open_ends = [
+        f"{finding.criterion} at {held_to.max_pairs[finding.criterion]:,} pairs"
+        for finding in verdict.findings
+        if finding.decision is Decision.UNDECIDED and finding.criterion in held_to.max_pairs
+    ]
+    if open_ends:
+        yield plain(f"not shown, if still undecided: {', '.join(open_ends)}")
+
+
+def _age(seconds: float) -> str:
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 def ladder_view(reading: LadderReading) -> RenderableType:
@@ -150,7 +184,7 @@ def route_change_view(change: RouteChange) -> RenderableType:
 
 
 def _cells(finding: Finding, *, wide: bool) -> Iterator[str | Text]:
-    yield plain(finding.criterion)
+    yield plain(_named(finding) if wide else finding.criterion)
     in_fewer = wide and finding.conversations != finding.n
     yield f"{finding.n} in {finding.conversations}" if in_fewer else str(finding.n)
     yield str(finding.harm)
@@ -164,6 +198,11 @@ def _cells(finding: Finding, *, wide: bool) -> Iterator[str | Text]:
     yield decision
     if wide:
         yield plain(_why(finding))
+
+
+def _named(finding: Finding) -> str:
+    """With what sets it apart from the criteria that decide."""
+    return finding.criterion if finding.role is Role.DECISIVE else f"{finding.criterion} (shown)"
 
 
 def _interval(lower: float, upper: float, *, wide: bool) -> str:

@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from service.cli import gate
+from service.cli import asking, gate
 from service.cli.whereabouts import whereabouts
 from tests.approval.conftest import captures, shared_api, sqlite_api, sqlite_database
 from tests.approval.live import ENOUGH, MODEL, LiveApi
@@ -59,6 +59,31 @@ def test_a_verdict_is_a_table_and_its_decision_the_exit_code(sqlite_api: LiveApi
     assert rejected.exit_code == 1
 
 
+def test_why_prints_the_chain_the_worst_pairs_and_how_to_check_it(sqlite_api: LiveApi) -> None:
+    sqlite_api.record("w8a8", harm=2, clean=20, stratum="8k-32k/free/whole")
+    asked = against(sqlite_api, "verdict", MODEL, "w8a8", "--why")
+    assert asked.exit_code == 2
+    text = " ".join(asked.stdout.split())
+    for part in (
+        "undecided, and why",
+        "1. evidence",
+        "structured_output: counts",
+        "Of 22 counted pairs in 22 conversations the candidate alone failed in 2",
+        "harm b = 2",
+        "2 pairs speak against the tier. ok -> not_json: 2 where: 8k-32k/free/whole: 2",
+        "expected JSON, found prose",
+        "tiergate stats --n 22 --harm 2 --benefit 0 --margin 0.2 --alpha 0.03039635509",
+        "tiergate recount",
+    ):
+        assert part in text, part
+    document = json.loads(against(sqlite_api, "verdict", MODEL, "w8a8", "--why", "--json").stdout)
+    answer = sqlite_api.client().get(f"/api/v1/models/{MODEL}/tiers/w8a8/verdict/why").json()
+    assert {**document, "evaluated_at": ""} == {**answer, "evaluated_at": ""}
+    few = against(sqlite_api, "verdict", MODEL, "w8a8", "--why", "--pairs", "1", "--json")
+    assert [len(each["examples"]) for each in json.loads(few.stdout)["worst_pairs"]] == [1, 1]
+    assert against(sqlite_api, "verdict", MODEL, "w8a8", "--why", "--pairs", "0").exit_code == 3
+
+
 def test_json_is_the_api_s_own(sqlite_api: LiveApi) -> None:
     answer = sqlite_api.client().get(f"/api/v1/models/{MODEL}/tiers/w8a8/verdict").json()
     printed = json.loads(against(sqlite_api, "verdict", MODEL, "w8a8", "--json").stdout)
@@ -86,7 +111,7 @@ def test_a_tier_is_approved_seen_on_the_ladder_rolled_back_and_revoked(sqlite_ap
 
 def test_a_refused_approval_prints_the_reasons_and_exits_3(shared_api: LiveApi) -> None:
     refused = against(shared_api, "approve", MODEL, "w4a16", scope="approve")
-    assert refused.exit_code == gate.NO_ANSWER
+    assert refused.exit_code == asking.NO_ANSWER
     assert "undecided, not accept" in refused.stderr
     assert "min_pairs" in refused.stderr
     assert refused.stdout == ""
@@ -95,7 +120,7 @@ def test_a_refused_approval_prints_the_reasons_and_exits_3(shared_api: LiveApi) 
 def test_an_override_needs_the_right_token(shared_api: LiveApi) -> None:
     asked = ("approve", MODEL, "w4a16", "--override", "--reason", "trial")
     refused = against(shared_api, *asked, scope="approve")
-    assert refused.exit_code == gate.NO_ANSWER
+    assert refused.exit_code == asking.NO_ANSWER
     assert "needs scope `admin`" in refused.stderr
 
 
@@ -110,22 +135,27 @@ def test_evidence_and_ledger_are_readable(sqlite_api: LiveApi) -> None:
     evidence = against(sqlite_api, "evidence", MODEL, "w8a8")
     assert "expected JSON, found prose" in evidence.stdout
     assert "control: baseline against itself" in evidence.stdout
+    assert "the engines tell nothing of themselves" in evidence.stdout
+    assert "strata, the worst first" in evidence.stdout
+    assert "without each tenant" not in evidence.stdout, "there is one tenant"
+    sqlite_api.record("w8a8", clean=2, tenant="other")
+    assert "without each tenant in turn" in against(sqlite_api, "evidence", MODEL, "w8a8").stdout
     everything = json.loads(against(sqlite_api, "evidence", MODEL, "w8a8", "--all", "--json").stdout)
-    assert len(everything["pairs"]) == 6
-    ledger = against(sqlite_api, "ledger", "--model", MODEL)
+    assert len(everything["pairs"]) == 10
+    ledger = against(sqlite_api, "ledger", MODEL)
     assert "processed" in ledger.stdout
     assert json.loads(against(sqlite_api, "ledger", "--json").stdout)["model"] is None
 
 
 def test_an_unknown_tier_names_the_nearest(shared_api: LiveApi) -> None:
     wrong = against(shared_api, "verdict", MODEL, "w8a9")
-    assert wrong.exit_code == gate.NO_ANSWER
+    assert wrong.exit_code == asking.NO_ANSWER
     assert "did you mean 'w8a8'?" in wrong.stderr
 
 
 def test_an_api_that_is_not_there_is_one_clear_message(free_port: int) -> None:
     nobody = ran("ladder", TIERGATE_URL=f"http://127.0.0.1:{free_port}")
-    assert nobody.exit_code == gate.NO_ANSWER
+    assert nobody.exit_code == asking.NO_ANSWER
     assert f"cannot reach the API at http://127.0.0.1:{free_port}" in nobody.stderr
     assert "tiergate up" in nobody.stderr
     assert "Traceback" not in nobody.output
@@ -140,7 +170,7 @@ def test_a_url_that_is_none_is_a_usage_error(url: str) -> None:
 
 @pytest.mark.parametrize("arguments", [(MODEL,), (MODEL, "w8a8", "--nope"), (MODEL, "w8a8", "--url", "x")])
 def test_a_mistyped_question_is_no_answer_and_never_undecided(arguments: tuple[str, ...]) -> None:
-    assert ran("verdict", *arguments).exit_code == gate.NO_ANSWER
+    assert ran("verdict", *arguments).exit_code == asking.NO_ANSWER
 
 
 def test_the_token_comes_from_a_file_the_environment_or_what_up_left_here(
@@ -172,8 +202,8 @@ def test_the_token_of_this_machine_is_never_sent_elsewhere(tmp_path: Path) -> No
     here, elsewhere = (
         whereabouts(None, url, {}) for url in ("http://127.0.0.1:8081", "http://tiergate.example:8081")
     )
-    assert gate._token(here, None, None) == "tg_a_b"
-    assert gate._token(elsewhere, None, None) is None
+    assert asking.token_of(here, None, None) == "tg_a_b"
+    assert asking.token_of(elsewhere, None, None) is None
 
 
 def configured(directory: Path, api: LiveApi) -> None:
@@ -222,7 +252,7 @@ def test_a_file_without_an_address_that_can_be_used_is_a_usage_error_that_url_go
         wrong = ran("ladder")
         assert wrong.exit_code == 2
         assert told in " ".join(wrong.stderr.replace("│", " ").split())
-        assert ran("verdict", MODEL, "w8a8").exit_code == gate.NO_ANSWER
+        assert ran("verdict", MODEL, "w8a8").exit_code == asking.NO_ANSWER
         assert against(shared_api, "ladder").exit_code == 0
     file.unlink()
     assert ran("ladder", "-c", str(file)).exit_code == 2
@@ -232,5 +262,5 @@ def test_bad_options_are_usage_errors(shared_api: LiveApi) -> None:
     for arguments in (("evidence", MODEL, "w8a8", "--pairs", "1000"), ("decisions", MODEL, "--limit", "0")):
         assert against(shared_api, *arguments).exit_code == 2
     bad = against(shared_api, "approve", MODEL, "w8a8", "--expires-in", "soon", scope="approve")
-    assert bad.exit_code == gate.NO_ANSWER
+    assert bad.exit_code == asking.NO_ANSWER
     assert "expires_in" in bad.stderr

@@ -10,7 +10,14 @@ import pytest
 from rich.console import Console, RenderableType
 
 from service.client.listings import decisions_view, evidence_view, ledger_view
-from service.client.readings import CriterionAsked, VerdictReading, read_ladder, read_route_change
+from service.client.readings import (
+    CriterionAsked,
+    HeldTo,
+    VerdictReading,
+    read_ladder,
+    read_route_change,
+)
+from service.client.reasons import why_view
 from service.client.tables import (
     VerdictTable,
     gates_line,
@@ -19,8 +26,8 @@ from service.client.tables import (
     route_change_view,
     verdict_view,
 )
-from service.decision.policy import Gate
-from service.decision.verdict import Decision, Finding, GateState, Interval, LogE, Verdict
+from service.decision.policy import Gate, Role
+from service.decision.verdict import Decision, Finding, GateState, Interval, LogE, StratumHarm, Verdict
 
 FINDING = Finding(
     criterion="structured_output",
@@ -55,13 +62,14 @@ READING = VerdictReading(
         ),
     ),
     evaluated_at="2026-01-01T00:00:00Z",
+    held_to=HeldTo(accept=3.0, harm=4.8, strata=9.6, max_pairs={"structured_output": 8020}, age_seconds=3e5),
     document={},
 )
 
 
 def printed(what: RenderableType, *, width: int = 160) -> str:
     console = Console(file=io.StringIO(), width=width, force_terminal=True, color_system=None)
-    console.print(what)
+    console.print(what, crop=False)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -129,6 +137,127 @@ def test_gates_say_what_a_verdict_does_not_rest_on() -> None:
         "gates: quality failed  control not asked  coverage not asked  attribution not asked  slo not asked  "
         "money not asked"
     )
+
+
+WORST = StratumHarm(
+    stratum="32k-128k/free/whole", n=80, conversations=80, harm=9, benefit=1, estimate=0.1, log_e_harm=7.0
+)
+
+
+def reading_of(finding: Finding, **held_to: Any) -> VerdictReading:
+    return replace(
+        READING,
+        verdict=replace(VERDICT, findings=(finding,)),
+        held_to=replace(READING.held_to, **held_to),
+    )
+
+
+def test_the_worst_stratum_stands_with_both_numbers_where_there_is_evidence_of_harm() -> None:
+    text = printed(verdict_view(reading_of(replace(FINDING, worst_strata=(WORST,)))))
+    assert (
+        "worst stratum of structured_output: 32k-128k/free/whole, 9 harms and 1 benefits in 80 pairs, "
+        "e-value 1100, rejects from 14800"
+    ) in text
+    quiet = replace(FINDING, worst_strata=(replace(WORST, log_e_harm=-0.1),))
+    assert "worst stratum" not in printed(verdict_view(reading_of(quiet)))
+
+
+def test_an_open_criterion_says_where_it_ends_and_the_epoch_how_old_it_is() -> None:
+    open_one = replace(FINDING, decision=Decision.UNDECIDED)
+    text = printed(verdict_view(reading_of(open_one)))
+    assert "not shown, if still undecided: structured_output at 8,020 pairs" in text
+    assert "3 days old" in text
+    assert "not shown" not in printed(verdict_view(reading_of(FINDING)))
+    assert " old," not in printed(verdict_view(reading_of(open_one, age_seconds=None)))
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_criterion_that_only_informs_is_told_apart(width: int) -> None:
+    shown = replace(FINDING, role=Role.SHOWN, reason="harmed")
+    text = printed(VerdictTable(replace(VERDICT, findings=(shown,))), width=width)
+    assert "structured_output (shown)" in text
+
+
+def test_strata_tenants_and_engines_are_told_worst_first() -> None:
+    stratum = {"evaluator": "refusal", "n": 80, "harm": 9, "benefit": 1, "estimate": 0.1}
+    tenant = {"evaluator": "refusal", "share": 0.9, "harm": 3, "log_e_without": 1.0, "warn": True}
+    document = {
+        "model": "m",
+        "tier": "t",
+        "tallies": [],
+        "control": [],
+        "coverage": {"traffic": {}, "evidence": {}},
+        "attribution": {
+            "differences": ["engine version: 0.9 and 0.10"],
+            "unsettled": None,
+            "not_told": ["chat template"],
+        },
+        "strata": [
+            {**stratum, "stratum": "language=zh", "log_e_harm": 7.0},
+            *({**stratum, "stratum": f"turns={number}", "log_e_harm": None} for number in range(20)),
+        ],
+        "tenants": [
+            {**tenant, "tenant": "a" * 32, "passes_without": False},
+            {**tenant, "tenant": "", "passes_without": True, "warn": False},
+        ],
+        "pairs": [],
+    }
+    text = printed(evidence_view(document))
+    for part in (
+        "attribution: engine version: 0.9 and 0.10",
+        "not told, so not compared: chat template",
+        "at most 1",
+        "1 more with --json",
+        "does not pass, harmed itself",
+        "(none)",
+    ):
+        assert part in text, part
+    assert text.index("language=zh") < text.index("turns=0")
+
+
+def test_a_command_to_copy_is_never_wrapped_and_what_a_model_wrote_is_not_obeyed() -> None:
+    command = "tiergate stats --n 1000000 --harm 12345 --benefit 12345 --margin 0.01 --alpha 0.03039635509"
+    document = {
+        "model": "m",
+        "tier": "t",
+        "decision": "reject",
+        "steps": [
+            {"title": "decision", "sentence": "reject: \x1b[2J[bold]", "numbers": {"E": 1.23456789, "n": 12}}
+        ],
+        "worst_pairs": [
+            {
+                "criterion": "refusal",
+                "pairs": 3,
+                "labels": [{"baseline": f"l{n}", "candidate": "full", "pairs": 1} for n in range(5)],
+                "strata": [{"stratum": "language=zh", "pairs": 3}],
+                "examples": [
+                    {
+                        "stratum": "language=zh",
+                        "baseline_label": "comply",
+                        "candidate_label": "full",
+                        "baseline_passed": True,
+                        "candidate_passed": False,
+                        "baseline_reason": "",
+                        "candidate_reason": "it says \x1b[31mno",
+                        "capture_id": "c-1",
+                    }
+                ],
+            },
+            {"criterion": "other", "pairs": 0, "labels": [], "strata": [], "examples": []},
+        ],
+        "recompute": [{"what": "again", "command": command}],
+        "epoch": "e" * 64,
+        "attempt": 2,
+        "policy_digest": "p" * 64,
+        "evaluated_at": "2026-01-01T00:00:00Z",
+    }
+    text = printed(why_view(document), width=60)
+    assert command in text
+    assert "\x1b[2J" not in text
+    assert "\x1b[31m" not in text
+    assert "E = 1.23457" in text
+    assert "and 2 more" in text
+    assert "worst pairs of other" not in text
 
 
 def test_the_policy_stands_beside_production_s() -> None:
@@ -202,6 +331,9 @@ def test_lists_are_printed_from_the_api_s_json() -> None:
         "tallies": [{**tally, "unscored": {"shadow": 5}}],
         "control": None,
         "coverage": {"traffic": {"short": 7}, "evidence": {}},
+        "attribution": None,
+        "strata": [],
+        "tenants": [],
         "pairs": [pair],
     }
     text = printed(evidence_view(evidence))

@@ -1,0 +1,148 @@
+"""How a command asks the API: its options, an open client, one clear line and exit code 3 when it is refused.
+
+Usage errors exit with 2, of a question whose answer may be 2 with 3 as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from urllib.parse import urlsplit
+
+import typer
+from rich.console import Console, RenderableType
+from typer.core import TyperCommand
+
+from service.cli.whereabouts import DEFAULT_URL, Whereabouts, whereabouts
+from service.client.errors import ApiRefused, ClientError
+from service.client.tables import plain
+
+if TYPE_CHECKING:
+    from service.client.connection import TiergateClient
+
+NO_ANSWER = 3
+NO_CREDENTIALS = 401
+
+ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="The name clients send.")]
+TierArgument = Annotated[str, typer.Argument(metavar="TIER", help="A tier of its ladder.")]
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="TIERGATE_URL",
+        help=f"The API's; api.listen of the file, or {DEFAULT_URL}, when left out.",
+    ),
+]
+TokenOption = Annotated[
+    str | None,
+    typer.Option(
+        "--token", envvar="TIERGATE_TOKEN", help="Bearer token; other users of this machine can see it here."
+    ),
+]
+TokenFileOption = Annotated[
+    Path | None, typer.Option("--token-file", envvar="TIERGATE_TOKEN_FILE", help="File with the token.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the API's own JSON.")]
+ReasonOption = Annotated[str | None, typer.Option("--reason", help="Kept in the decision log.")]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Do not ask whether the target's backends are up.")
+]
+USAGE_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[1])
+"""Typer's base of everything that is wrong with a command line; it has no public name of its own."""
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+class AnswerCommand(TyperCommand):
+    """A command whose usage errors exit with 3: their usual 2 would tell a pipeline `undecided`."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        with _usage_errors_are_no_answer():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _usage_errors_are_no_answer():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _usage_errors_are_no_answer() -> Iterator[None]:
+    try:
+        yield
+    except USAGE_ERROR as error:
+        error.exit_code = NO_ANSWER  # type: ignore[attr-defined]
+        raise
+
+
+@contextmanager
+def asking(
+    config: Path | None, url: str | None, token: str | None, token_file: Path | None
+) -> Iterator[TiergateClient]:
+    """An open client; what it refuses ends the command with one clear line and exit code 3."""
+    from service.client.connection import TiergateClient
+
+    try:
+        where = whereabouts(config, url, os.environ)
+        secret = token_of(where, token, token_file)
+        client = TiergateClient(where.url, secret)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    try:
+        with client:
+            yield client
+    except ApiRefused as error:
+        if error.status == NO_CREDENTIALS and secret is None:
+            error.hint = f"{error.hint}. {_no_token(where)}"
+        _fail(error)
+    except ClientError as error:
+        _fail(error)
+
+
+def _fail(error: ClientError) -> NoReturn:
+    told = Console(stderr=True)
+    told.print(plain(f"{error}", "bold red"), soft_wrap=True)
+    if isinstance(error, ApiRefused):
+        for reason in error.reasons:
+            told.print(plain(f"  {reason}"), soft_wrap=True)
+    if error.hint:
+        told.print(plain(error.hint), soft_wrap=True)
+    raise typer.Exit(NO_ANSWER) from error
+
+
+def _no_token(where: Whereabouts) -> str:
+    if _is_here(where):
+        looked = f"`tiergate up` would have left one in {where.token_file}, and there is none"
+    else:
+        looked = "That of `tiergate up` is sent to nobody but this machine"
+    return f"{looked}: name its file with --token-file or TIERGATE_TOKEN_FILE, or its configuration with -c"
+
+
+def _is_here(where: Whereabouts) -> bool:
+    return urlsplit(where.url).hostname in LOOPBACK
+
+
+def token_of(where: Whereabouts, token: str | None, token_file: Path | None) -> str | None:
+    """The token given, or the one that `tiergate up` left here if the API is on this machine."""
+    if token:
+        return token.strip()
+    if token_file is not None:
+        try:
+            return token_file.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise typer.BadParameter(f"cannot read the token file {token_file}: {error}") from error
+    try:
+        return where.token_file.read_text(encoding="ascii").strip() or None if _is_here(where) else None
+    except (OSError, ValueError):
+        return None
+
+
+def tell(document: Mapping[str, Any], view: Callable[[], RenderableType], *, as_json: bool) -> None:
+    """The API's own JSON, or what a person reads."""
+    if as_json:
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        # Commands to copy are longer than a line may be.
+        Console().print(view(), crop=False)
