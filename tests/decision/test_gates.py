@@ -96,6 +96,25 @@ def test_a_stratum_with_less_than_half_its_share_is_named() -> None:
     )
 
 
+def test_every_dimension_is_covered_by_itself() -> None:
+    # Each request has one stratum in each dimension: its share is of that dimension, and names its bucket.
+    traffic = {
+        "short": 900,
+        "32k": 100,
+        "language=en": 450,
+        "language=zh": 50,
+        "tenant=a": 480,
+        "tenant=b": 20,
+    }
+    evidence = {"short": 90, "32k": 10, "language=en": 99, "language=zh": 1, "tenant=a": 100}
+    gated = coverage_gate(POLICY, Coverage(traffic=traffic, evidence=evidence))
+    assert gated.state is GateState.UNDECIDED
+    assert gated.reasons == (
+        "coverage: stratum language=zh: evidence share 0.01 < 0.05, half its traffic share",
+        "coverage: stratum tenant=b: evidence share 0 < 0.02, half its traffic share",
+    )
+
+
 def test_every_stratum_without_evidence_is_named() -> None:
     gated = coverage_gate(POLICY, Coverage(traffic={"a": 50, "b": 50}))
     assert gated.state is GateState.UNDECIDED
