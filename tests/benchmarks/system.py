@@ -58,6 +58,7 @@ class System:
     port: int
     admin: int
     valkey_port: int
+    relay_port: int
     proxy: Child
     valkey: Child
     relay: Child
@@ -134,6 +135,11 @@ class System:
                     found[f"{kept.split('_')[2]} {labels[what]}"] += times
         return found
 
+    def settled(self) -> int:
+        """Captures that are over and done with, however they ended."""
+        found = self.ledger()
+        return found.processed + found.expired + found.lost
+
     def waiting(self) -> int:
         """Captures that nobody has settled."""
         with self.redis() as client:
@@ -202,7 +208,14 @@ def generating(
         return dict(json.loads(found))
 
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # Unbuffered, Python loses what a write to a full pipe did not take; a word may be megabytes long.
+        env={**os.environ, "PYTHONUNBUFFERED": ""},
     ) as running:
         try:
             yield word
@@ -303,6 +316,7 @@ def standing(folder: Path, *, sample: str = "10%") -> Iterator[System]:
             port=ports["proxy"],
             admin=ports["admin"],
             valkey_port=ports["valkey"],
+            relay_port=ports["relay"],
             proxy=proxy,
             valkey=valkey,
             relay=relay,
