@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from service.decision.eprocess import Differences, log_e_harm
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
-from service.decision.policy import Asked, Gate, Policy
+from service.decision.policy import Asked, Gate, Policy, Units
 from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds
 from service.decision.verdict import GateState
@@ -22,6 +22,8 @@ WORTH_COVERING = 0.02
 """Strata with at least this share of real traffic must be in the evidence."""
 LEAST_COVERAGE = 0.5
 """... with at least this part of their share of traffic: chance alone misses a full share half the time."""
+
+_LATER_TURNS = "; later turns of a conversation count with units: closed_conversations"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,8 +89,9 @@ def coverage_gate(policy: Policy, coverage: Coverage | None) -> Gated:
         share = coverage.evidence.get(stratum, 0) / counted[dimension] if counted[dimension] else 0.0
         if due >= WORTH_COVERING and share < LEAST_COVERAGE * due:
             found, wanted = compared_shares(share, LEAST_COVERAGE * due)
+            hint = _LATER_TURNS if dimension == "turns" and policy.units is Units.FIRST_SAMPLED else ""
             reasons.append(
-                f"coverage: stratum {stratum}: evidence share {found} < {wanted}, half its traffic share"
+                f"coverage: stratum {stratum}: evidence share {found} < {wanted}, half its traffic share{hint}"
             )
     if reasons:
         return Gated(state=GateState.UNDECIDED, reasons=tuple(reasons))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
 from service.decision.gates import Gated, attribution_gate, control_gate, coverage_gate, measured_gate
-from service.decision.policy import Asked, Criterion, Gate, Policy, Role
+from service.decision.policy import Asked, Criterion, Gate, Policy, Role, Units
 from service.decision.tally import Tally
 from service.decision.thresholds import thresholds
 from service.decision.verdict import GateState
@@ -112,6 +113,16 @@ def test_every_dimension_is_covered_by_itself() -> None:
     assert gated.reasons == (
         "coverage: stratum language=zh: evidence share 0.01 < 0.05, half its traffic share",
         "coverage: stratum tenant=b: evidence share 0 < 0.02, half its traffic share",
+    )
+
+
+def test_conversations_of_which_only_the_beginning_counts_are_told_how_all_of_them_would() -> None:
+    coverage = Coverage(traffic={"turns=1": 50, "turns=2-5": 50}, evidence={"turns=1": 100})
+    (first,) = coverage_gate(POLICY, coverage).reasons
+    assert first.endswith("; later turns of a conversation count with units: closed_conversations")
+    closed = replace(POLICY, units=Units.CLOSED_CONVERSATIONS)
+    assert coverage_gate(closed, coverage).reasons == (
+        "coverage: stratum turns=2-5: evidence share 0 < 0.25, half its traffic share",
     )
 
 
