@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import signal
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
+
+import redis
 
 from service.store import redis_keys
 from tests.benchmarks.rig import tree, wait_for
-from tests.benchmarks.system import System
+from tests.benchmarks.scripted_engine import SLOWER
+from tests.benchmarks.system import THINK, System
 
 Fault = Callable[[System], AbstractContextManager[None]]
 REDIS_DELAY = 0.15
@@ -143,3 +149,58 @@ FAULTS: dict[str, Fault] = {
     "worker stopped": worker_stopped,
     "disk full for SQLite": disk_full,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign:
+    """By what a fault shows downstream: an effect that is counted anyway, or looked for while it lasts."""
+
+    effect: str
+    begin: Callable[[System], Callable[[], int]] | None = None
+    """Called when the fault has begun; what it returns is called before it ends, and counts the effect."""
+
+
+def _candidate_is_slow(system: System) -> Callable[[], int]:
+    def ask() -> int:
+        began = time.monotonic()
+        question = urllib.request.Request(
+            f"http://127.0.0.1:{system.candidate_port}/v1/chat/completions",
+            json.dumps({"model": "m", "messages": []}).encode(),
+        )
+        with urllib.request.urlopen(question, timeout=60):
+            return int(time.monotonic() - began >= SLOWER * THINK)
+
+    return ask
+
+
+def _redis_is_slow(system: System) -> Callable[[], int]:
+    def ask() -> int:
+        with redis.Redis(port=system.relay_port, socket_timeout=60) as client:
+            client.ping()  # opens the connection
+            began = time.monotonic()
+            client.ping()
+            return int(time.monotonic() - began >= 2 * REDIS_DELAY)
+
+    return ask
+
+
+def _nothing_is_settled(system: System) -> Callable[[], int]:
+    before = system.settled()
+    return lambda: system.waiting() if system.settled() == before else 0
+
+
+SIGNS: dict[str, Sign] = {
+    "candidate dead": Sign(effect="replays unreachable"),
+    "candidate hung": Sign(effect="replays timeout"),
+    "candidate 10x slower": Sign(effect="slow answers of the candidate", begin=_candidate_is_slow),
+    "candidate answers 500": Sign(effect="replays server_error"),
+    "candidate resets mid-stream": Sign(effect="replays cut_off"),
+    "Redis down": Sign(effect="dropped store_down"),
+    "Redis hung": Sign(effect="dropped store_down"),
+    "Redis slow": Sign(effect="slow answers of Redis", begin=_redis_is_slow),
+    "Redis full (maxmemory)": Sign(effect="dropped store_full"),
+    "Redis full (capture.max_bytes)": Sign(effect="dropped store_full"),
+    "worker stopped": Sign(effect="captures waited while none was settled", begin=_nothing_is_settled),
+    "disk full for SQLite": Sign(effect="captures waited while none was settled", begin=_nothing_is_settled),
+}
+"""One for each fault: without it, the fault did not happen, and its figures say nothing."""

@@ -15,11 +15,11 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.benchmarks.faults import FAULTS, Fault, nothing
+from tests.benchmarks.faults import FAULTS, SIGNS, Fault, Sign, nothing
 from tests.benchmarks.figures import Figure, either_way, end, is_void, middle, table
 from tests.benchmarks.memory import Watch
 from tests.benchmarks.reconcile import reconciled
@@ -72,27 +72,41 @@ def visit_rounds(system: System, faults: Mapping[str, Fault], asked: argparse.Na
             arms = [True, False]
             order.shuffle(arms)
             for is_ill in arms:
+                visits, before = found[name], system.effects()
                 with (faults[name] if is_ill else nothing)(system):
                     time.sleep(SETTLE)
+                    end_of_watch = watched(system, SIGNS.get(name) if is_ill else None)
                     seconds = system.load(
                         rate=asked.rate, seconds=asked.seconds, seed=order.randrange(1, 10**6)
                     )
+                    seen = end_of_watch()
                 system.catch_up(CATCH_UP)
-                visits = found[name]
+                if is_ill:
+                    visits.effects += system.effects() - before + seen
                 (visits.with_fault if is_ill else visits.without).append(quantile(seconds, 0.99))
         say(f"round {number + 1} of {asked.rounds}")
     return dict(found)
+
+
+def watched(system: System, sign: Sign | None) -> Callable[[], Counter[str]]:
+    """Looks for a fault's sign from now on; call it at the end for what was seen."""
+    if sign is None or sign.begin is None:
+        return Counter
+    effect, count = sign.effect, sign.begin(system)
+    return lambda: Counter({effect: count()})
 
 
 def hold(system: System, name: str, fault: Fault, visits: Visits, asked: argparse.Namespace) -> None:
     """Let a fault last, and watch the proxy's memory and open files."""
     before, effects = system.open_files(), system.effects()
     with Watch(system.proxy.pid) as watch, fault(system):
+        end_of_watch = watched(system, SIGNS.get(name))
         system.load(rate=asked.rate, seconds=asked.hold, seed=asked.seed)
+        seen = end_of_watch()
     system.catch_up(60.0)
     visits.slope = watch.slope(after=asked.hold / 4)
     visits.files = (before, system.open_files())
-    visits.effects = system.effects() - effects
+    visits.effects += system.effects() - effects + seen
     say(f"{name} for {asked.hold:g} s: {visits.slope:+.2f} MiB/min")
 
 
@@ -108,9 +122,17 @@ def judge(name: str, ratios: Sequence[float], again: Sequence[float]) -> Figure:
     )
 
 
+def took_effect(name: str, effects: Mapping[str, int]) -> Figure:
+    """A fault that did not happen harms nobody, and shows nothing."""
+    effect = SIGNS[name].effect
+    times = effects.get(effect, 0)
+    return Figure(what=f"{name}: took effect", found=f"{times} {effect}", figure="> 0", met=times > 0)
+
+
 def figures_of(found: Mapping[str, Visits], asked: argparse.Namespace) -> list[Figure]:
     again = either_way(found[AGAIN].ratios)
     listed = [judge(name, visits.ratios, again) for name, visits in found.items() if name != AGAIN]
+    listed += [took_effect(name, visits.effects) for name, visits in found.items() if name != AGAIN]
     for name, visits in found.items():
         if visits.slope is not None:
             figure = Figure.at_most(f"{name}: proxy's RSS, slope", visits.slope, STEEPEST, "MiB/min")

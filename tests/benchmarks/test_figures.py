@@ -7,8 +7,9 @@ import math
 import pytest
 
 from tests.benchmarks.__main__ import ALL, asked_for
+from tests.benchmarks.faults import FAULTS, SIGNS
 from tests.benchmarks.figures import Figure, end, is_void, middle, table
-from tests.benchmarks.isolation import judge
+from tests.benchmarks.isolation import judge, took_effect
 from tests.benchmarks.memory import slope_per_minute
 from tests.benchmarks.rig import quantile
 
@@ -50,6 +51,13 @@ def test_a_fault_must_stay_within_a_tenth_and_within_the_spread_of_no_fault(
     ratios: list[float], again: list[float], met: bool
 ) -> None:
     assert judge("a fault", ratios, again).met is met
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_that_shows_nowhere_is_missed(name: str) -> None:
+    effect = SIGNS[name].effect
+    assert took_effect(name, {effect: 3, "batches recorded": 7}).met is True
+    assert took_effect(name, {"batches recorded": 7}).met is False
 
 
 def test_a_missed_figure_ends_a_benchmark_with_an_error_that_names_it() -> None:
