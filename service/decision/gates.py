@@ -91,7 +91,8 @@ def coverage_gate(policy: Policy, coverage: Coverage | None) -> Gated:
             found, wanted = compared_shares(share, LEAST_COVERAGE * due)
             hint = _LATER_TURNS if dimension == "turns" and policy.units is Units.FIRST_SAMPLED else ""
             reasons.append(
-                f"coverage: stratum {stratum}: evidence share {found} < {wanted}, half its traffic share{hint}"
+                f"coverage: stratum {stratum}: evidence share {found} < {wanted}, half its traffic share"
+                + hint
             )
     if reasons:
         return Gated(state=GateState.UNDECIDED, reasons=tuple(reasons))
