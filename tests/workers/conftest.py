@@ -1,17 +1,13 @@
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 import redis
 
-from service.decision.policy import Gate, OnHarm
-from service.decision.ramp import AT_ONCE, Promotion
-from service.fleet import Backend, Ladder, Limits, Tier
-from service.store.captures import Captures
 from service.store.database import Database, open_database
-from service.store.standing import Question
 from tests.conftest import ValkeyServer
 from tests.workers import guarding
 from tests.workers.scripted import Reply, Script, ScriptedBackend
@@ -49,29 +45,11 @@ def up(backend: Callable[[Script], ScriptedBackend]) -> str:
 
 @pytest.fixture
 def guard_of(database: Database, redis_client: redis.Redis) -> Callable[..., Guard]:
-    """A guard over a ladder of bf16, w8a8 and w4a16 at these addresses, on either database."""
+    """A guard over a ladder of bf16, w8a8 and w4a16 at the addresses it is given, on either database."""
+    return functools.partial(guarding.guard_over, database, redis_client)
 
-    def make(
-        *urls: str,
-        on_harm: OnHarm = OnHarm.ROLL_BACK,
-        margin: float = 0.2,
-        gates: tuple[Gate, ...] = (),
-        promotion: Promotion = AT_ONCE,
-        rooms: tuple[int | None, ...] = (None, None, None),
-        limits: Limits = Limits(),
-        epoch_of: Callable[[str, str], str] = guarding.epoch_of,
-    ) -> Guard:
-        names = ("bf16", "w8a8", "w4a16")
-        tiers = tuple(
-            Tier(name=name, model=name, backends=(Backend(url=url, max_concurrency=room),))
-            for name, url, room in zip(names, urls, rooms, strict=True)
-        )
-        return Guard(
-            ladders={"m": Ladder(model="m", tiers=tiers, limits=limits)},
-            question=Question(policy=guarding.policy(on_harm, margin=margin, gates=gates), epoch_of=epoch_of),
-            db=database,
-            captures=Captures(redis_client),
-            promotion=promotion,
-        )
 
-    return make
+@pytest.fixture
+def sqlite_guard_of(db: Database, redis_client: redis.Redis) -> Callable[..., Guard]:
+    """The same on SQLite alone, for what takes much evidence."""
+    return functools.partial(guarding.guard_over, db, redis_client)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import redis
+
 from service.decision.policy import Asked, Criterion, Gate, OnHarm, Policy
-from service.decision.ramp import with_share
-from service.fleet import Route
+from service.decision.ramp import AT_ONCE, Promotion, with_share
+from service.fleet import Backend, Ladder, Limits, Route, Tier
 from service.store.approvals import Approval, put_approval
+from service.store.captures import Captures
 from service.store.database import Database
 from service.store.decisions import Entry, read
 from service.store.pairs import record
 from service.store.routes import current_route
+from service.store.standing import Question
 from service.store.units import PairRow, Unit
 from tests.workers.scripted import Script, ScriptedBackend
 from workers.watching import Guard
@@ -38,24 +42,51 @@ def policy(
     )
 
 
+def guard_over(
+    db: Database,
+    client: redis.Redis,
+    *urls: str,
+    on_harm: OnHarm = OnHarm.ROLL_BACK,
+    margin: float = 0.2,
+    gates: tuple[Gate, ...] = (),
+    promotion: Promotion = AT_ONCE,
+    rooms: tuple[int | None, ...] = (None, None, None),
+    limits: Limits = Limits(),
+    epoch_of: Callable[[str, str], str] = epoch_of,
+) -> Guard:
+    """A guard over bf16, w8a8 and w4a16 at these addresses."""
+    tiers = tuple(
+        Tier(name=name, model=name, backends=(Backend(url=url, max_concurrency=room),))
+        for name, url, room in zip(("bf16", "w8a8", "w4a16"), urls, rooms, strict=True)
+    )
+    return Guard(
+        ladders={"m": Ladder(model="m", tiers=tiers, limits=limits)},
+        question=Question(policy=policy(on_harm, margin=margin, gates=gates), epoch_of=epoch_of),
+        db=db,
+        captures=Captures(client),
+        promotion=promotion,
+    )
+
+
 def judged(
     db: Database,
     tier: str,
     *,
     harm: bool,
+    benefit: bool = False,
     count: int = 30,
     at: float = NOW,
     epoch: str | None = None,
     criterion: str = "structured_output",
 ) -> None:
-    """As many independent pairs, all of them harm or all of them fine, taken up at that moment."""
+    """As many independent pairs, all of them harm, or benefit, or fine, taken up at that moment."""
     for number in range(count):
-        capture_id = f"p-{tier}-{number}-{harm}-{at}-{epoch}"
+        capture_id = f"p-{tier}-{number}-{harm}-{benefit}-{at}-{epoch}"
         row = PairRow(
             outcome="scored",
-            baseline_passed=True,
+            baseline_passed=not benefit,
             candidate_passed=not harm,
-            baseline_label="ok",
+            baseline_label="not_json" if benefit else "ok",
             candidate_label="not_json" if harm else "ok",
         )
         unit = Unit(
