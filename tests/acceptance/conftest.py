@@ -143,6 +143,10 @@ class System:
             for pid in pids:
                 os.kill(pid, signal.SIGCONT)
 
+    def knows_engines(self, candidates: Sequence[str]) -> bool:
+        """Whether the guard has looked at the engines of these tiers and of the baseline."""
+        return all(self.verdict(tier)["gates"]["attribution"] != "missing" for tier in candidates)
+
     def account_on_disk(self) -> LedgerAccount:
         """The ledger as SQL has it: all there is once everything is stopped."""
         database = open_database(f"sqlite:///{self.folder / '.tiergate' / 'tiergate.db'}")
@@ -222,6 +226,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
         until(f"everything up; see {log}", ready, 150)
         system.token = (folder / ".tiergate" / "token").read_text().strip()
+        # What engines tell is part of the epoch: earlier pairs belong to one that nothing is asked about.
+        until("the engines told who they are", lambda: system.knows_engines(tiers[1:]))
         return system
 
     yield begin

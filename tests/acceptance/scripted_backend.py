@@ -1,8 +1,8 @@
 """A real inference server in all but the model: answers by rule, and misbehaves when told to.
 
 Run as its own process: `python scripted_backend.py PORT MODEL`. `POST /_script` sets how it behaves from then
-on: {"mode": "ok" | "broken" | "error" | "hang" | "refuse" | "cut", "pause": seconds}; `GET /_seen` counts
-requests.
+on: {"mode": "ok" | "broken" | "error" | "hang" | "refuse" | "cut", "pause": seconds, "version": text}; `GET
+/_seen` counts requests. It says that it is vLLM, of that version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 FACT = re.compile(r"The (?P<key>[\w ]+?) is (?P<value>[\w, -]+)\.")
@@ -60,6 +60,7 @@ class Backend:
         self.model = model
         self.mode = "ok"
         self.pause = 0.0
+        self.version = "0.32.0"
         self.seen: Counter[str] = Counter()
 
     async def chat(self, request: Request) -> Response:
@@ -108,10 +109,20 @@ class Backend:
     async def script(self, request: Request) -> Response:
         asked = await request.json()
         self.mode, self.pause = asked.get("mode", self.mode), asked.get("pause", self.pause)
+        self.version = asked.get("version", self.version)
         return JSONResponse({"mode": self.mode})
 
     async def counts(self, _: Request) -> Response:
         return JSONResponse(dict(self.seen))
+
+    async def told_version(self, _: Request) -> Response:
+        return JSONResponse({"version": self.version})
+
+    async def metrics(self, _: Request) -> Response:
+        return PlainTextResponse(
+            'vllm:cache_config_info{cache_dtype="auto",enable_prefix_caching="True",engine="0",'
+            'gpu_memory_utilization="0.92",kv_cache_size_tokens="46592"} 1.0\n'
+        )
 
     async def health(self, _: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -123,6 +134,8 @@ def serve(port: int, model: str) -> None:
         routes=[
             Route("/v1/chat/completions", backend.chat, methods=["POST"]),
             Route("/v1/models", backend.models),
+            Route("/version", backend.told_version),
+            Route("/metrics", backend.metrics),
             Route("/_script", backend.script, methods=["POST"]),
             Route("/_seen", backend.counts),
             Route("/health", backend.health),
