@@ -189,7 +189,7 @@ def _unknown_warnings(guard: Guard, rung: Rung, approved: Mapping[str, Any]) -> 
     threshold = -math.log(guard.question.policy.alpha_warn)
     return [
         "{}: e-value {} >= {}".format(finding.criterion, *compared_e_values(finding.log_e.warn, threshold))
-        for finding in rung.verdict.findings
+        for finding in rung.verdict.decisive
         if finding.warn and finding.criterion not in known
     ]
 
