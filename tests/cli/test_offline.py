@@ -106,7 +106,10 @@ def test_stats_says_when_the_exact_p_is_not_enumerated() -> None:
         (("--n", "10", "--harm", "-1", "--benefit", "0"), "negative"),
         (("--n", "10", "--harm", "1", "--benefit", "0", "--margin", "0"), "margin must be in (0, 1)"),
         (("--n", "10", "--harm", "1", "--benefit", "0", "--margin", "1"), "margin must be in (0, 1)"),
-        (("--n", "10", "--harm", "1", "--benefit", "0", "--margin", "nan"), "margin must be in (0, 1)"),
+        (
+            ("--n", "10", "--harm", "1", "--benefit", "0", "--margin", "nan"),
+            "lies between 0% and 100%, got nan",
+        ),
         (("--n", "10", "--harm", "1", "--benefit", "0", "--alpha", "0.7"), "alpha must be in"),
         (("--n", "10", "--harm", "x", "--benefit", "0"), "--harm"),
         (("--n", "10", "--harm", "1"), "Missing option"),
@@ -178,8 +181,14 @@ def test_plan_says_when_the_e_process_will_not_get_there() -> None:
         (("--difference", "0.01"), "below the margin"),
         (("--difference", "0.005", "--discordance", "0.001"), "needs a discordance"),
         (("--power", "1"), "power must be in (0, 1)"),
-        (("--margin", "2"), "margin must be in (0, 1)"),
-        (("--sample", "5"), "sample must be in (0, 1]"),
+        (("--margin", "2"), "write 2pp if that is meant"),
+        (("--margin", "0pp"), "margin must be in (0, 1)"),
+        (("--margin", "one"), "expected a number of percentage points (1pp or 0.01)"),
+        (("--difference", "-3pp"), "needs a discordance"),
+        (("--alpha", "5 percent"), "write a number with one of %"),
+        (("--requests-per-day", "many"), "expected a count, such as 300, 500k, 20M"),
+        (("--sample", "5"), "write 5% if that is meant"),
+        (("--sample", "0%"), "sample must be in (0, 1]"),
         (("--requests-per-day", "0"), "requests per day"),
         (("--attempt", "0"), "count from 1"),
         (("--design-effect", "0.5"), "design effect"),
@@ -196,3 +205,18 @@ def test_help_teaches_by_example(command: str) -> None:
     outcome = ran(command, "--help")
     assert outcome.exit_code == 0
     assert outcome.stdout.count(f"tiergate {command} --") >= 3
+
+
+def test_quantities_are_written_as_in_the_configuration_or_as_plain_numbers() -> None:
+    plain = ("--margin", "0.01", "--discordance", "0.02", "--difference", "-0.003", "--alpha", "5e-2")
+    written = ("--margin", "1pp", "--discordance", "2%", "--difference", "-0.3pp", "--alpha", "5%")
+    traffic = (
+        ("--requests-per-day", "200000", "--sample", "0.05"),
+        ("--requests-per-day", "200k", "--sample", "5%"),
+    )
+    first, second = (
+        document("plan", *each, *more) for each, more in zip((plain, written), traffic, strict=True)
+    )
+    assert first == second
+    counts = ("stats", "--n", "1000", "--harm", "12", "--benefit", "10")
+    assert document(*counts, "--margin", "1pp", "--alpha", "5%") == document(*counts)
