@@ -4,7 +4,7 @@ They enter in the order in which they count, which is that of their captures bei
 overtook a capture which is still being replayed wait, as they do for a verdict; one that nobody could wait
 for enters when it comes. The units seen are listed from the floor on, so that nothing is counted twice or
 skipped whatever two guards, a crash or a slow worker do: list, floor and state change in one transaction. The
-floor stays ten minutes behind the oldest capture under way: that far the clocks of workers may be apart.
+floor stays ten minutes behind whatever is under way: that far the clocks of workers may be apart.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ from service.decision.policy import Criterion
 from service.decision.watch import Watch
 from service.store.capture import model_mark
 from service.store.database import Database
-from service.store.evidence import MOST_AWAITED
-from service.store.leases import State
-from service.store.schema import captures, detector_units, detectors, key_of, pairs, units
+from service.store.leases import State, oldest_awaited
+from service.store.schema import captures, conversations, detector_units, detectors, key_of, pairs, units
 from service.store.units import Arm, PairOutcome
 
 SLACK_SECONDS = 600.0
@@ -192,9 +191,7 @@ def _unseen(
     connection: Connection, place: Place, evaluator: str, floor: float
 ) -> Select[tuple[str, str, float]]:
     """Counted units that no capture under way may still come before, in the order in which they count."""
-    awaited = connection.execute(
-        select(func.min(captures.c.taken_at)).where(*_leased(place.model), captures.c.leases <= MOST_AWAITED)
-    ).scalar()
+    awaited = oldest_awaited(connection, place.model)
     wanted = [
         units.c.model == place.model,
         units.c.tier == place.tier,
@@ -215,13 +212,17 @@ def _unseen(
 
 
 def _oldest(connection: Connection, model: str) -> float:
-    """When the oldest capture under way was taken up; infinity without any."""
-    oldest = connection.execute(select(func.min(captures.c.taken_at)).where(*_leased(model))).scalar()
-    return math.inf if oldest is None else float(oldest)
+    """Before which no unit can come any more, but for clocks that differ; infinity with nothing under way.
 
-
-def _leased(model: str) -> tuple[ColumnElement[bool], ...]:
-    return captures.c.state == State.LEASED, captures.c.mark == model_mark(model)
+    A conversation that is still open counts later, at a moment after its last request was taken up.
+    """
+    leased = captures.c.state == State.LEASED, captures.c.mark == model_mark(model)
+    is_open = conversations.c.model == model, conversations.c.closed_at.is_(None)
+    found = [
+        connection.execute(select(func.min(captures.c.taken_at)).where(*leased)).scalar(),
+        connection.execute(select(func.min(conversations.c.last_at)).where(*is_open)).scalar(),
+    ]
+    return min((float(each) for each in found if each is not None), default=math.inf)
 
 
 def _differences(connection: Connection, talks: Sequence[Sequence[str]]) -> Iterator[float]:

@@ -10,6 +10,7 @@ from service.decision.policy import Criterion, Hypothesis
 from service.decision.watch import Watch
 from service.store import leases
 from service.store.capture import capture_id
+from service.store.closing import close_idle
 from service.store.database import Database
 from service.store.detectors import SLACK_SECONDS, Place, feed, read_watch, stop_others
 from service.store.pairs import record
@@ -189,3 +190,18 @@ def test_many_units_may_take_several_transactions(at_once: int, database: Databa
         counted(database, unit_of, f"c{number:02}", each, at=1000.0 + number)
     watch = feed(database, PLACE, CRITERION, promoted_at=PROMOTED, now=2000.0, at_once=at_once)
     assert watch == after(*(values[each] for each in judged))
+
+
+def test_a_conversation_enters_whole_when_it_is_closed_however_late(
+    database: Database, unit_of: UnitOf
+) -> None:
+    for number, judged in enumerate(("pf", "pp", "pp", "pp")):
+        name = capture_id("proxy", number, "m")
+        unit = unit_of(name, judged, conversation="talk", counted=False, waits=True, digest="")
+        leases.lease(database, [name], owner="w", now=PROMOTED + number)
+        record(database, capture_id=name, owner="w", units=(unit,), at=PROMOTED + number)
+    late = PROMOTED + 100 * SLACK_SECONDS
+    assert fed(database, now=late).units == 0
+    assert close_idle(database, "m", idle_seconds=60.0, now=late) == 1
+    assert fed(database, now=late) == after(1 / 4)
+    assert fed(database, now=2 * late) == after(1 / 4)
