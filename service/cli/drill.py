@@ -61,7 +61,7 @@ def drill(
     1 blind to something or a false alarm, 2 wrong configuration, 3 not played, or not to its end (no backend
     answers, the shadow budget is spent).
     """
-    settings = load_or_exit(config)
+    settings = load_or_exit(config, make_key=False)
     from rich.console import Console
 
     from service.drill.configuration import SWITCHED_OFF

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -42,6 +42,7 @@ MODEL_OF: Mapping[Act, str] = {
 }
 UNINFORMATIVE = 0.5
 """Above this share of its own failures the baseline shows nothing of what was planted."""
+NEVER_ASKED = "probe.per_capture is 0: recall is never asked"
 MOST_FAILURES = 3
 TELL_EVERY = 15.0
 """Seconds between two words about a backend that takes its time."""
@@ -267,7 +268,12 @@ class _Watch:
 
     def _look(self) -> tuple[Sign, ...]:
         standings = self.chain.standings()
-        found = signs(self.chain.settings.policy, self.plan.defects, standings)
+        found = [
+            replace(sign, seen=Seen.NO, trouble=NEVER_ASKED)
+            if sign.defect is Defect.RECALL and not self.probe.per_capture
+            else sign
+            for sign in signs(self.chain.settings.policy, self.plan.defects, standings)
+        ]
         for sign in found:
             # A healthy arm may still be rejected; what else is seen stays seen.
             if sign.seen is Seen.NO or (sign.seen is Seen.YES and sign.act is not Act.HEALTHY):

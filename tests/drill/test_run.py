@@ -5,6 +5,9 @@ from __future__ import annotations
 import glob
 import json
 import os
+import signal
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -12,7 +15,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from service.cli import app
+from tests.acceptance.conftest import descendants, until
 from tests.drill.conftest import Scripted, Write
+from tests.launch.conftest import runs
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
@@ -46,7 +51,7 @@ def test_a_sound_instrument_notices_everything_and_nothing_stays(write: Write, b
     assert seen.get("live", 0) == before.get("live", 0)
     assert "at most" in ran.stderr
     assert left_behind() <= left
-    assert not (path.parent / ".tiergate" / "tiergate.db").exists(), "production's database is not touched"
+    assert not (path.parent / ".tiergate").exists(), "nothing is made where production keeps its things"
 
 
 def test_a_blind_policy_fails_and_each_blindness_is_named(write: Write) -> None:
@@ -63,6 +68,33 @@ def test_a_blind_policy_fails_and_each_blindness_is_named(write: Write) -> None:
     assert "BLIND: damaged, long_context_recall: policy.criteria.long_context_recall.role is muted" in told
     assert "BLIND: crossed, refusal: policy.gates.control is off" in told
     assert "FAIL:" in told
+
+
+def test_recall_that_is_never_asked_is_named(write: Write) -> None:
+    path = write(probe={"per_capture": 0, "min_context_chars": 200})
+    told = drill(path, "--defect", "recall", status=1).stdout
+    assert "BLIND: damaged, long_context_recall: probe.per_capture is 0: recall is never asked" in told
+
+
+def test_a_drill_that_is_told_to_stop_leaves_nothing_behind(write: Write, backend: Scripted) -> None:
+    backend.script(pause=0.5)
+    path, left = write(), left_behind()
+    running = subprocess.Popen(
+        [sys.executable, "-m", "service.cli", "drill", "-c", str(path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    before = backend.seen().get("replays", 0)
+    until("the drill asks", lambda: backend.seen().get("replays", 0) > before)
+    children = descendants(running.pid)
+    assert any("celery" in line for line in children.values())
+    running.send_signal(signal.SIGTERM)
+    told, _ = running.communicate(timeout=120)
+    assert running.returncode == 3, told
+    assert "told to stop: the drill says nothing" in told
+    assert not [line for pid, line in children.items() if runs(pid)]
+    assert left_behind() <= left
 
 
 def test_a_drill_ends_with_the_shadow_budget_and_says_nothing(write: Write) -> None:
