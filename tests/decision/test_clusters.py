@@ -35,9 +35,13 @@ def test_chi_squared_agrees_with_r_and_the_paper(case: dict[str, Any], name: str
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_standard_error_agrees_with_club_sandwich(case: dict[str, Any]) -> None:
-    variance = clusters.cluster_variance(tally_of(case))
+    tally, tolerance = tally_of(case), ORACLE["tolerance"]["computed"]
+    variance = clusters.cluster_variance(tally)
     assert variance is not None
-    assert math.sqrt(variance) == pytest.approx(case["se_CR1"], abs=ORACLE["tolerance"]["computed"])
+    assert math.sqrt(variance) == pytest.approx(case["se_CR1"], abs=tolerance)
+    uncorrected = variance * (tally.conversations - 1) / tally.conversations
+    assert math.sqrt(uncorrected) == pytest.approx(case["se_CR0"], abs=tolerance)
+    assert (tally.harm - tally.benefit) / tally.n == pytest.approx(case["estimate"], abs=tolerance)
 
 
 def test_pairs_of_their_own_have_no_design_effect() -> None:

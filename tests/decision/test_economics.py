@@ -45,6 +45,10 @@ def test_the_ratio_of_two_costs_agrees_with_fieller() -> None:
     tolerance = ORACLE["tolerance"]["fieller"]
     assert found.value == pytest.approx(case["ratio"], abs=tolerance)
     assert (found.lower, found.upper) == pytest.approx(case["ci"], abs=tolerance)
+    # A bootstrap (BCa) of the same blocks is about as wide.
+    assert (found.lower, found.upper) == pytest.approx(
+        case["bca90_scipy"], abs=2 * ORACLE["tolerance"]["bca"]
+    )
 
 
 def test_a_ratio_to_something_around_zero_is_refused() -> None:

@@ -36,6 +36,21 @@ def test_z_agrees_with_r(case: dict[str, Any], bound: float, column: str) -> Non
     assert found == pytest.approx(case[column], abs=COMPUTED["tolerance"]["z"])
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_at_no_difference_the_score_is_mcnemars(case: dict[str, Any]) -> None:
+    two_sided = 2 * tango.noninferiority_p(
+        min(case["b"], case["c"]), max(case["b"], case["c"]), case["n"], 0.0
+    )
+    if case["mcnemar_asym"] is not None:
+        assert two_sided == pytest.approx(case["mcnemar_asym"], abs=COMPUTED["tolerance"]["p"])
+
+
+def test_at_no_difference_the_score_is_the_published_mcnemar() -> None:
+    (case,) = (each for each in PUBLISHED["mcnemar"] if "asymptotic" in each)
+    two_sided = 2 * tango.noninferiority_p(case["b"], case["c"], 161, 0.0)
+    assert two_sided == pytest.approx(case["asymptotic"], abs=case["tol"])
+
+
 @pytest.mark.parametrize(
     ("case", "column", "level"),
     [
