@@ -158,6 +158,16 @@ FINDINGS = (
         "1 if a rise is shown that is not yet beyond the margin.",
         lambda finding: finding.warn,
     ),
+    (
+        "tiergate_not_shown",
+        "1 if the criterion ran out of the pairs or the time that it may ask for.",
+        lambda finding: finding.not_shown,
+    ),
+    (
+        "tiergate_worst_stratum_log_e_harm",
+        "Logarithm of the e-value of harm in the worst stratum; absent where none is worse than the margin.",
+        lambda finding: finding.worst_strata[0].log_e_harm if finding.worst_strata else None,
+    ),
 )
 
 

@@ -103,7 +103,8 @@ _CRITERION: Mapping[str, tuple[Callable[[Criterion], str], Place | None]] = {
 }
 _WRITTEN: Mapping[str, Callable[..., str]] = {
     **dict.fromkeys(("accept", "harm", "warn", "strata", "max_unscored"), spelling.share),
-    **dict.fromkeys(("idle", "longest"), spelling.duration),
+    **dict.fromkeys(("idle", "longest", "hold", "measured_within"), spelling.duration),
+    "ramp": lambda steps: ", ".join(map(spelling.share, steps)),
     "tenant_share_cap": lambda cap: "none" if cap is None else spelling.share(cap),
 }
 _OF_CRITERIA = frozenset({"criteria", "margin", "min_pairs"})

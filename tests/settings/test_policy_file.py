@@ -40,6 +40,7 @@ def test_every_value_has_its_source_and_its_line(write: Write) -> None:
     assert (inherited.value, inherited.origin, inherited.line) == ("500", "policy.min_pairs", 1)
     assert (by_key["alpha.strata"].value, by_key["alpha.strata"].line) == ("0.5%", 5)
     assert (by_key["longest"].value, by_key["longest"].line) == ("30d", 6)
+    assert not any(each.value.endswith(".0") or "[" in each.value for each in read.told), "as people write"
     for key, value in (("alpha.accept", "5%"), ("idle", "30m"), ("criteria.refusal.max_pairs", "planned")):
         assert (by_key[key].value, by_key[key].origin, by_key[key].line) == (value, "default", None)
 
