@@ -32,7 +32,7 @@ def drill(
     ] = None,
     pairs: Annotated[int, typer.Option("--pairs", help="Most requests of each kind.")] = 120,
     share: Annotated[
-        float, typer.Option("--share", help="Of a damaged arm's answers; 0.05 asks how little is noticed.")
+        float, typer.Option("--share", help="Of a damaged arm's answers; less asks for more pairs.")
     ] = 0.5,
     seconds: Annotated[float, typer.Option("--seconds", help="Longest time of asking.")] = 900.0,
     seed: Annotated[int, typer.Option("--seed", help="Of requests and damage.")] = 1,
