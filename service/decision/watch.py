@@ -52,7 +52,7 @@ class Watch:
             return f"{self.criterion}: no unit since promotion"
         found, allowed = compared_e_values(self.log_statistic, LOG_ALARM)
         relation = ">=" if self.alarm else "<"
-        return f"{self.criterion}: e-detector {found} {relation} {allowed}, {self.units} units after promotion"
+        return f"{self.criterion}: e-detector {found} {relation} {allowed} at unit {self.units} of service"
 
     def after(self, differences: Iterable[float]) -> Watch:
         """This watch after units with these mean differences, in order; it ends at the first alarm."""

@@ -56,5 +56,5 @@ def test_how_units_are_dealt_out_does_not_matter() -> None:
 
 def test_its_reason_has_both_numbers() -> None:
     assert Watch.of(ONE_WAY).reason == "structured_output: no unit since promotion"
-    assert Watch.of(ONE_WAY).after([1.0]).reason.endswith("e-detector 1.36 < 100000, 1 units after promotion")
+    assert Watch.of(ONE_WAY).after([1.0]).reason.endswith("e-detector 1.36 < 100000 at unit 1 of service")
     assert ">= 1" in Watch.of(ONE_WAY).after([1.0] * 60).reason
