@@ -5,6 +5,8 @@ from __future__ import annotations
 import glob
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +26,8 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 def drill(path: Path, *options: str, status: int) -> Result:
     ran = CliRunner().invoke(app, ["drill", "-c", str(path), *options], env={"COLUMNS": "160"})
+    for kept in re.findall(r"the logs are kept in (\S+)/logs", ran.stderr):
+        shutil.rmtree(kept)
     assert ran.exit_code == status, f"{ran.output}\n{ran.exception!r}"
     return ran
 
@@ -112,5 +116,6 @@ def test_a_baseline_that_fails_by_itself_tells_nothing(write: Write, backend: Sc
 def test_a_backend_that_answers_errors_breaks_the_drill(write: Write, backend: Scripted) -> None:
     backend.script(mode="error")
     told = drill(write(), "--defect", "refusal", status=3).stderr
+    assert "the logs are kept in" in told
     assert "the baseline's backends do not answer the drill" in told
     assert "500" in told
