@@ -35,7 +35,16 @@ def test_verdicts_routes_and_findings_are_gauges(api: LiveApi) -> None:
 def test_where_there_is_no_number_there_is_no_sample(sqlite_api: LiveApi) -> None:
     names = {name for name, *_ in samples(sqlite_api)}
     assert "tiergate_failure_rise" not in names
+    assert "tiergate_worst_stratum_log_e_harm" not in names
     assert "tiergate_pairs" in names
+
+
+def test_the_worst_stratum_and_what_is_not_shown_are_gauges(sqlite_api: LiveApi) -> None:
+    sqlite_api.record("w8a8", harm=9, clean=30, stratum="8k-32k/free/whole")
+    seen = samples(sqlite_api)
+    place = ("criterion=structured_output", "model=org/model", "tier=w8a8")
+    assert ("tiergate_worst_stratum_log_e_harm", *place) in seen
+    assert seen["tiergate_not_shown", *place] == 0
 
 
 def test_answers_are_counted_by_operation_and_never_by_what_clients_send(sqlite_api: LiveApi) -> None:

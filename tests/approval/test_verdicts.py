@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from service.decision.evidence import Attribution
 from service.decision.policy import Criterion, Policy
 from service.store.captures import Captures
 from service.store.database import Database
@@ -210,6 +211,17 @@ def test_the_tenant_on_whom_an_acceptance_rests_comes_first(api: LiveApi) -> Non
     assert [(each["tenant"], each["n"]) for each in of_one] == [("large", ENOUGH), ("small", 5)]
     assert [each["passes_without"] for each in of_one] == [False, True]
     assert of_one[0]["share"] == pytest.approx(ENOUGH / (ENOUGH + 5))
+
+
+def test_what_the_engines_tell_is_in_the_evidence(sqlite_database: Database, captures: Captures) -> None:
+    differs = Attribution(differences=("engine version: 0.9 and 0.10",), not_told=("chat template",))
+    with live_api(sqlite_database, captures, attribution_of=lambda model, tier: differs) as api:
+        told = strict(api.client().get(EVIDENCE.format("w8a8")).text)["attribution"]
+    assert told == {
+        "differences": ["engine version: 0.9 and 0.10"],
+        "unsettled": None,
+        "not_told": ["chat template"],
+    }
 
 
 def test_all_pairs_or_none_can_be_asked_for(sqlite_api: LiveApi) -> None:

@@ -19,7 +19,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from service.store import schema, tally_tables
-from service.store.database import StoreUnusable, open_database
+from service.store.database import StoreEmpty, StoreUnusable, open_database
 
 ROW = {
     "capture_id": "a",
@@ -173,6 +173,22 @@ def foreign_directory():
 def test_a_read_only_directory_or_file_says_let_this_user_write(foreign_directory, name):
     with pytest.raises(StoreUnusable, match=r"cannot be used .*let this user write"):
         open_database(f"sqlite:///{foreign_directory / name}")
+
+
+def test_who_only_looks_makes_no_database_and_no_tables(empty_database_url):
+    with pytest.raises(StoreEmpty, match=r"no database|is empty"):
+        open_database(empty_database_url, make=False)
+    if empty_database_url.startswith("sqlite"):
+        assert not Path(empty_database_url.removeprefix("sqlite:///")).exists()
+    open_database(empty_database_url).close()
+    open_database(empty_database_url, make=False).close()
+
+
+def test_a_look_at_a_database_finds_the_same_faults(database, database_url):
+    with database.write() as connection:
+        connection.execute(update(schema.schema_version).values(version=schema.VERSION + 1))
+    with pytest.raises(StoreUnusable, match="upgrade Tiergate"):
+        open_database(database_url, make=False)
 
 
 def test_another_schema_version_says_what_fits(database, database_url):
