@@ -57,7 +57,7 @@ def configuration(
             "gates": {
                 "control": "required",
                 "coverage": "required",
-                "attribution": "off",
+                "attribution": "required",
                 "slo": "off",
                 "money": "off",
             },

@@ -50,11 +50,7 @@ def test_the_policy_is_wide_and_says_which_gates_it_does_not_ask_for(tmp_path: P
         "long_context_recall": Hypothesis.NON_INFERIOR,
         "refusal": Hypothesis.EQUIVALENT,
     }
-    assert {gate for gate, asked in policy.gates.items() if asked is Asked.OFF} == {
-        Gate.ATTRIBUTION,
-        Gate.SLO,
-        Gate.MONEY,
-    }
+    assert {gate for gate, asked in policy.gates.items() if asked is Asked.OFF} == {Gate.SLO, Gate.MONEY}
 
 
 def test_each_tier_has_an_epoch_of_its_own(tmp_path: Path) -> None:
