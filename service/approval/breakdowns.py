@@ -19,7 +19,7 @@ MOST_TENANTS = 50
 
 
 def strata_out(policy: Policy, evidence: Evidence, strata: Sequence[StratumStanding]) -> list[StratumOut]:
-    """Every stratum that holds a counted pair; an e-value where the mean difference is above the margin."""
+    """Every stratum that holds a counted pair; an e-value where there is enough to speak of harm."""
     criteria = {criterion.evaluator: criterion for criterion in policy.criteria}
     told = []
     for each in strata:

@@ -17,6 +17,7 @@ from service.decision.policy import Gate
 from service.decision.verdict import Decision, Finding, GateState, Verdict
 from service.store.account import LedgerAccount
 from service.store.database import StoreUnusable
+from service.store.holds import HoldKind
 from service.store.standing import Standing, read_account
 
 TIER = ("model", "tier")
@@ -87,11 +88,19 @@ def _route_gauges(standings: list[Standing]) -> Iterator[GaugeMetricFamily]:
         "tiergate_route_weight_percent", "Share of clients a tier serves.", labels=TIER
     )
     version = GaugeMetricFamily("tiergate_route_version", "Version of the route in force.", labels=("model",))
+    held = GaugeMetricFamily(
+        "tiergate_rung_held", "1 while that holds the tier in its epoch, else 0.", labels=(*TIER, "kind")
+    )
     for standing in standings:
         version.add_metric((standing.ladder.model,), standing.route.version)
         for rung in standing.rungs:
-            weight.add_metric((standing.ladder.model, rung.tier.name), rung.weight)
-    yield from (weight, version)
+            names = (standing.ladder.model, rung.tier.name)
+            weight.add_metric(names, rung.weight)
+            if rung.verdict is not None:
+                kinds = {hold.kind for hold in rung.held}
+                for kind in HoldKind:
+                    held.add_metric((*names, kind.value), float(kind in kinds))
+    yield from (weight, version, held)
 
 
 def _ledger_gauges(accounts: list[LedgerAccount]) -> Iterator[GaugeMetricFamily]:
@@ -165,7 +174,7 @@ FINDINGS = (
     ),
     (
         "tiergate_worst_stratum_log_e_harm",
-        "Logarithm of the e-value of harm in the worst stratum; absent where none is worse than the margin.",
+        "Logarithm of the e-value of harm in the worst stratum; absent where none has evidence of it.",
         lambda finding: finding.worst_strata[0].log_e_harm if finding.worst_strata else None,
     ),
 )

@@ -189,8 +189,8 @@ class StratumOut(Answer):
     benefit: int
     estimate: Finite = Field(description="Mean difference of the units; positive is worse.")
     log_e_harm: Finite | None = Field(
-        description="log E_HARM(margin) within the stratum; null where the estimate is within the margin: "
-        "there it is at most 0."
+        description="log E_HARM(margin) within the stratum; null where it is too little to be looked at: at "
+        "most log(15), and at most 0 where the estimate is within the margin."
     )
 
 

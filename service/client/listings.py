@@ -135,7 +135,7 @@ def _strata(strata: Sequence[Document]) -> Iterator[RenderableType]:
             plain(each["evaluator"]),
             *(str(each[name]) for name in ("n", "harm", "benefit")),
             f"{100 * each['estimate']:+.2f}",
-            "at most 1" if log_e is None else e_value(log_e),
+            "at most 15" if log_e is None else e_value(log_e),
         )
     yield table
     if len(strata) > MOST_STRATA:

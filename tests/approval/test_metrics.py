@@ -40,7 +40,7 @@ def test_where_there_is_no_number_there_is_no_sample(sqlite_api: LiveApi) -> Non
 
 
 def test_the_worst_stratum_and_what_is_not_shown_are_gauges(sqlite_api: LiveApi) -> None:
-    sqlite_api.record("w8a8", harm=9, clean=30, stratum="8k-32k/free/whole")
+    sqlite_api.record("w8a8", harm=15, clean=15, stratum="8k-32k/free/whole")
     seen = samples(sqlite_api)
     place = ("criterion=structured_output", "model=org/model", "tier=w8a8")
     assert ("tiergate_worst_stratum_log_e_harm", *place) in seen

@@ -206,7 +206,7 @@ def test_strata_tenants_and_engines_are_told_worst_first() -> None:
     for part in (
         "attribution: engine version: 0.9 and 0.10",
         "not told, so not compared: chat template",
-        "at most 1",
+        "at most 15",
         "1 more with --json",
         "does not pass, harmed itself",
         "(none)",
