@@ -1,4 +1,4 @@
-"""What verdicts are asked under, from settings and a database: the same for API, guard, command line and drill.
+"""What verdicts are asked under, from settings and a database: the same for whoever asks on this machine.
 
 Apart from `service.settings`, which the proxy loads: the store comes with it.
 """
