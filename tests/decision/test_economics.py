@@ -51,6 +51,18 @@ def test_the_ratio_of_two_costs_agrees_with_fieller() -> None:
     )
 
 
+@pytest.mark.parametrize("level", [0.0, 1.0, math.nan])
+def test_a_level_is_a_probability(level: float) -> None:
+    with pytest.raises(ValueError, match="level"):
+        mean_of_blocks([1.0, 2.0], level=level)
+
+
+def test_blocks_without_spread_have_one_ratio() -> None:
+    found = ratio_of_blocks([0.1, 0.1], [0.3, 0.3], level=1 - 1e-16)
+    assert found.lower <= found.value <= found.upper
+    assert found.upper - found.lower < 1e-12
+
+
 def test_a_ratio_to_something_around_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="denominator"):
         ratio_of_blocks([1.0, 2.0, 3.0], [-1.0, 0.5, 0.6], level=0.9)
