@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+)
 
+from service.decision.eprocess import H5
 from service.decision.evidence import Coverage
-from service.decision.policy import Criterion, Hypothesis
+from service.decision.policy import Hypothesis, Policy
 from service.decision.tally import Tally
 from service.store.counters import Count, ledger_key, split_ledger_key
 from service.store.counting import DRIFT_UNIT, Counts, Sums
 from service.store.database import Database
-from service.store.evidence import Place, TallyCount, overtaking, tally_of, within
+from service.store.evidence import Conversations, Place, TallyCount, at_places, overtaking, tally_of, within
 from service.store.schema import ledger_counters
 from service.store.tally_tables import stratum_sums, stratum_tallies, takings, tenant_tallies
 from service.store.units import Arm, Kind
@@ -25,64 +39,105 @@ Partitioned = Mapping[str, Mapping[str, Tally]]
 """Tallies by evaluator, and within it by stratum or tenant."""
 MOST_TENANTS = 50
 """Tenants that are told apart where coverage is concerned: no more can hold 2 % of the traffic each."""
+LEAST_EXCESS = 3.0
+"""Units of harm beyond the margin with which a stratum is worth a look."""
 _OTHERS = f"{TENANT}=(others)"
 
 
 def suspicious_strata(
     connection: Connection,
     model: str,
-    places: Collection[Place],
-    criteria: Iterable[Criterion],
-    ahead: Counts,
-    universe: Collection[str] = UNIVERSE,
+    places: Sequence[Place],
+    policy: Policy,
+    overtook: Conversations,
+    universe: frozenset[str] = UNIVERSE,
 ) -> dict[Place, dict[str, dict[str, Tally]]]:
-    """Strata whose mean difference is beyond the margin: E_HARM of every other is at most 1, exactly.
+    """Strata that could show harm, by their sums alone: no histogram of the others is read.
 
-    Sums in 2^-32 are rounded, by less than one for each unit: strata that close to the margin are read as
-    well. So are those from which something is taken off again, since sums do not know of that.
+    With units of mean differences D, log E_HARM(m) <= .9 sum(D - m) / (1 + m), since log(1 + x) <= x and .9
+    is the largest bet. So a stratum whose sum is below `LEAST_EXCESS` has an e-value of at most 15, and one
+    that is rejected has more. Sums still hold what overtook: a stratum that lost units may exceed by as much
+    more as it lost, twice at most (a benefit of 1, and room of 1 for a margin below 1).
     """
-    touched = {row.stratum for row in ahead.strata}
-    key = (*Place._fields, "evaluator", "stratum")
-    columns = [stratum_sums.c[name] for name in key]
-    found = (
-        select(*columns)
-        .where(stratum_sums.c.model == model, within(stratum_sums, places), _among(universe))
-        .group_by(*columns)
-        .having(or_(stratum_sums.c.stratum.in_(touched), _beyond(criteria)))
-        .subquery()
+    least = min(LEAST_EXCESS, math.log(len(universe) / policy.alpha_strata) / max(H5.bets))
+    lost = Counter(
+        (part.tier, part.evaluator, name) for parts in overtook for part in parts for name in part.strata
     )
-    at = and_(stratum_tallies.c.model == model, *(stratum_tallies.c[name] == found.c[name] for name in key))
-    counted = (*key, *TallyCount._fields)
-    rows = connection.execute(select(*(stratum_tallies.c[name] for name in counted)).join(found, at)).all()
+    most = Counter[str]()
+    for (_, _, stratum), times in lost.items():
+        most[stratum] = max(most[stratum], times)
+    statement = _suspicious(
+        tuple((each.evaluator, each.margin, each.hypothesis) for each in policy.visible), universe
+    )
+    asked = {
+        **at_places(model, places),
+        "least": int(least * DRIFT_UNIT),
+        "once": [name for name, times in most.items() if times == 1],
+        "least_once": int((least - 2) * DRIFT_UNIT),
+        "often": [name for name, times in most.items() if times > 1],
+        "least_often": int((least - 2 * max(most.values(), default=0)) * DRIFT_UNIT),
+    }
     counts: defaultdict[tuple[str, ...], list[TallyCount]] = defaultdict(list)
-    for row in rows:
-        counts[tuple(row[:5])].append(TallyCount(*row[5:]))
+    for tier, arm, epoch, evaluator, stratum, *count in connection.execute(statement, asked).all():
+        counts[tier, arm, epoch, evaluator, stratum].append(TallyCount(*count))
+    ahead = Counts()
+    for parts in overtook:
+        for stratum in dict.fromkeys(name for part in parts for name in part.strata):
+            if (*parts[0][1:5], stratum) in counts:
+                ahead.add_within(stratum, parts, -1)
     for each, amount in ahead.strata.items():
-        at_key = (each.tier, each.arm, each.epoch, each.evaluator, each.stratum)
-        if at_key in counts:
-            taken = TallyCount(each.kind, each.reason, each.pairs, each.harm, each.benefit, amount)
-            counts[at_key].append(taken)
+        taken = TallyCount(each.kind, each.reason, each.pairs, each.harm, each.benefit, amount)
+        counts[each.tier, each.arm, each.epoch, each.evaluator, each.stratum].append(taken)
     strata: dict[Place, dict[str, dict[str, Tally]]] = {place: {} for place in places}
     for (tier, arm, epoch, evaluator, stratum), listed in counts.items():
-        strata[Place(tier, arm, epoch)].setdefault(evaluator, {})[stratum] = tally_of(listed)
+        if (place := Place(tier, arm, epoch)) in strata:
+            strata[place].setdefault(evaluator, {})[stratum] = tally_of(listed)
     return strata
 
 
-def _among(universe: Collection[str]) -> ColumnElement[bool]:
-    return stratum_sums.c.stratum.in_(sorted(universe))
+@lru_cache(maxsize=8)
+def _suspicious(criteria: tuple[tuple[str, float, Hypothesis], ...], universe: frozenset[str]) -> Select[Any]:
+    """The histograms of strata whose units exceed the margin by `least` in sum, 2^-32; made once."""
+    sums, counted = stratum_sums, stratum_tallies
+    key = (*Place._fields, "evaluator", "stratum")
+    chosen = (
+        select(*(sums.c[name] for name in (*key, "version")))
+        .where(
+            within(sums),
+            sums.c.stratum.in_(sorted(universe)),
+            or_(
+                _beyond(criteria, bindparam("least", type_=BigInteger)),
+                sums.c.stratum.in_(bindparam("once", expanding=True))
+                & _beyond(criteria, bindparam("least_once", type_=BigInteger)),
+                sums.c.stratum.in_(bindparam("often", expanding=True))
+                & _beyond(criteria, bindparam("least_often", type_=BigInteger)),
+            ),
+        )
+        .subquery()
+    )
+    at = and_(
+        counted.c.model == bindparam("model", type_=String),
+        *(counted.c[name] == chosen.c[name] for name in (*key, "version")),
+    )
+    return select(*(counted.c[name] for name in (*key, *TallyCount._fields))).join(chosen, at)
 
 
-def _beyond(criteria: Iterable[Criterion]) -> ColumnElement[bool]:
-    """Whether the mean difference of a stratum is beyond the margin; either way, if either is harm."""
-    drift, number = func.sum(stratum_sums.c.drift), func.sum(stratum_sums.c.units)
+def _beyond(
+    criteria: Iterable[tuple[str, float, Hypothesis]], least: ColumnElement[int]
+) -> ColumnElement[bool]:
+    """Whether a stratum exceeds the margin so far; either way, if either is harm.
+
+    Sums in 2^-32 are rounded, by less than one for each unit.
+    """
     conditions = []
-    for criterion in criteria:
-        most = number * (int(criterion.margin * DRIFT_UNIT) - 1)
-        beyond = drift > most
-        if criterion.hypothesis is Hypothesis.EQUIVALENT:
-            beyond = or_(beyond, -drift > most)
-        conditions.append(and_(stratum_sums.c.evaluator == criterion.evaluator, beyond))
-    return or_(False, *conditions)
+    for evaluator, margin, hypothesis in criteria:
+        excess = stratum_sums.c.drift - stratum_sums.c.units * (int(margin * DRIFT_UNIT) - 1)
+        beyond = excess >= least
+        if hypothesis is Hypothesis.EQUIVALENT:
+            other = -stratum_sums.c.drift - stratum_sums.c.units * (int(margin * DRIFT_UNIT) - 1)
+            beyond = or_(beyond, other >= least)
+        conditions.append(and_(stratum_sums.c.evaluator == evaluator, beyond))
+    return or_(*conditions)
 
 
 def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:
@@ -92,7 +147,7 @@ def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:
         return coverage_at(connection, model, [place])[place]
 
 
-def coverage_at(connection: Connection, model: str, places: Collection[Place]) -> dict[Place, Coverage]:
+def coverage_at(connection: Connection, model: str, places: Sequence[Place]) -> dict[Place, Coverage]:
     """Requests by stratum, as they came and as they count.
 
     Crossed strata are compared with all traffic, which proxies count; those that only a worker can tell, and
@@ -101,12 +156,23 @@ def coverage_at(connection: Connection, model: str, places: Collection[Place]) -
     stratum has as many as its busiest evaluator.
     """
     crossed, taken = _traffic(connection, model), _taken(connection, model)
-    counted = _units_by_stratum(connection, model, places)
-    tenants = _units_by_tenant(connection, model, places, taken)
-    return {
-        place: Coverage(traffic={**crossed, **taken}, evidence={**counted[place], **tenants[place]})
-        for place in places
-    }
+    traffic = {**crossed, **taken}
+    evidence = _units_by_tenant(connection, model, places, taken)
+    rows = connection.execute(_COVERED, at_places(model, places)).all()
+    for tier, arm, epoch, stratum, number in rows:
+        if number and (place := Place(tier, arm, epoch)) in evidence:
+            evidence[place][stratum] = int(number)
+    return {place: Coverage(traffic=traffic, evidence=evidence[place]) for place in places}
+
+
+_COVERED: Select[Any] = (
+    select(
+        *(stratum_sums.c[name] for name in (*Place._fields, "stratum")),
+        func.max(stratum_sums.c.units),
+    )
+    .where(within(stratum_sums))
+    .group_by(*(stratum_sums.c[name] for name in (*Place._fields, "stratum")))
+)
 
 
 def _traffic(connection: Connection, model: str) -> dict[str, int]:
@@ -116,7 +182,7 @@ def _traffic(connection: Connection, model: str) -> dict[str, int]:
         select(ledger_counters.c.counter, func.sum(ledger_counters.c.amount))
         .where(ledger_counters.c.counter.startswith(prefix, autoescape=True))
         .group_by(ledger_counters.c.counter)
-    )
+    ).all()
     return {split_ledger_key(counter).detail: int(amount) for counter, amount in seen}
 
 
@@ -125,7 +191,7 @@ def _taken(connection: Connection, model: str) -> dict[str, int]:
     of_tenant = takings.c.stratum.startswith(f"{TENANT}=", autoescape=True)
     columns = (takings.c.stratum, takings.c.amount)
     chosen = select(*columns).where(takings.c.model == model)
-    found = {name: int(amount) for name, amount in connection.execute(chosen.where(~of_tenant))}
+    found = {name: int(amount) for name, amount in connection.execute(chosen.where(~of_tenant)).all()}
     largest = chosen.where(of_tenant).order_by(takings.c.amount.desc(), takings.c.stratum)
     listed = connection.execute(largest.limit(MOST_TENANTS + 1)).all()
     tenants = {name: int(amount) for name, amount in listed[:MOST_TENANTS]}
@@ -135,61 +201,46 @@ def _taken(connection: Connection, model: str) -> dict[str, int]:
     return {**found, **tenants}
 
 
-def _units_by_stratum(
-    connection: Connection, model: str, places: Collection[Place]
+def _units_by_tenant(
+    connection: Connection, model: str, places: Sequence[Place], taken: Mapping[str, int]
 ) -> dict[Place, dict[str, int]]:
-    by_evaluator = [stratum_sums.c[name] for name in (*Place._fields, "evaluator", "stratum")]
-    summed = (
-        select(*by_evaluator, func.sum(stratum_sums.c.units).label("units"))
-        .where(stratum_sums.c.model == model, within(stratum_sums, places))
-        .group_by(*by_evaluator)
-        .subquery()
-    )
-    key = [summed.c[name] for name in (*Place._fields, "stratum")]
-    rows = connection.execute(select(*key, func.max(summed.c.units).label("amount")).group_by(*key))
+    """What counts of each tenant in `taken`."""
     found: dict[Place, dict[str, int]] = {place: {} for place in places}
-    for row in rows:
-        if row.amount:
-            found[_place(row)][row.stratum] = int(row.amount)
+    named = [name.partition("=")[2] for name in taken if name.startswith(f"{TENANT}=") and name != _OTHERS]
+    asked = at_places(model, places)
+    by_evaluator: Counter[tuple[Place, str]] = Counter()
+    rows = connection.execute(_OF_TENANTS, {**asked, "tenants": named}).all()
+    for tier, arm, epoch, evaluator, tenant, number in rows:
+        place, name = Place(tier, arm, epoch), f"{TENANT}={tenant}"
+        if place not in found:
+            continue
+        if number:
+            found[place][name] = max(found[place].get(name, 0), int(number))
+        by_evaluator[place, evaluator] += int(number)
+    if _OTHERS in taken:
+        for tier, arm, epoch, evaluator, number in connection.execute(_OF_ALL_TENANTS, asked):
+            place = Place(tier, arm, epoch)
+            rest = int(number) - by_evaluator[place, evaluator]
+            if rest and place in found:
+                found[place][_OTHERS] = max(found[place].get(_OTHERS, 0), rest)
     return found
 
 
-def _units_by_tenant(
-    connection: Connection, model: str, places: Collection[Place], taken: Mapping[str, int]
-) -> dict[Place, dict[str, int]]:
-    """What counts of each tenant in `taken`."""
-    named = [name.partition("=")[2] for name in taken if name.startswith(f"{TENANT}=") and name != _OTHERS]
-    key = [tenant_tallies.c[name] for name in (*Place._fields, "evaluator", "tenant")]
-    amount = func.sum(tenant_tallies.c.amount).label("amount")
-    chosen = select(*key[:4], amount).where(
-        tenant_tallies.c.model == model, within(tenant_tallies, places), tenant_tallies.c.kind == Kind.UNIT
+_BY_EVALUATOR = tuple(tenant_tallies.c[name] for name in (*Place._fields, "evaluator"))
+_OF_ALL_TENANTS: Select[Any] = (
+    select(*_BY_EVALUATOR, func.sum(tenant_tallies.c.amount))
+    .where(within(tenant_tallies), tenant_tallies.c.kind == Kind.UNIT.value)
+    .group_by(*_BY_EVALUATOR)
+)
+_OF_TENANTS: Select[Any] = (
+    select(*_BY_EVALUATOR, tenant_tallies.c.tenant, func.sum(tenant_tallies.c.amount))
+    .where(
+        within(tenant_tallies),
+        tenant_tallies.c.kind == Kind.UNIT.value,
+        tenant_tallies.c.tenant.in_(bindparam("tenants", expanding=True)),
     )
-    rows = connection.execute(
-        select(*key, amount)
-        .where(
-            tenant_tallies.c.model == model,
-            within(tenant_tallies, places),
-            tenant_tallies.c.kind == Kind.UNIT,
-            tenant_tallies.c.tenant.in_(named),
-        )
-        .group_by(*key)
-    )
-    found: dict[Place, Counter[str]] = {place: Counter() for place in places}
-    by_evaluator: Counter[tuple[Place, str]] = Counter()
-    for row in rows:
-        place, name = _place(row), f"{TENANT}={row.tenant}"
-        found[place][name] = max(found[place][name], int(row.amount))
-        by_evaluator[place, row.evaluator] += int(row.amount)
-    if _OTHERS in taken:
-        for row in connection.execute(chosen.group_by(*key[:4])):
-            place = _place(row)
-            rest = int(row.amount) - by_evaluator[place, row.evaluator]
-            found[place][_OTHERS] = max(found[place][_OTHERS], rest)
-    return {place: {name: number for name, number in each.items() if number} for place, each in found.items()}
-
-
-def _place(row: Any) -> Place:
-    return Place(row.tier, row.arm, row.epoch)
+    .group_by(*_BY_EVALUATOR, tenant_tallies.c.tenant)
+)
 
 
 def read_tenants(db: Database, model: str, tier: str, epoch: str) -> Partitioned:
@@ -200,25 +251,29 @@ def read_tenants(db: Database, model: str, tier: str, epoch: str) -> Partitioned
 
 
 def tenants_at(
-    connection: Connection, model: str, places: Collection[Place], ahead: Counts
+    connection: Connection, model: str, places: Sequence[Place], overtook: Conversations
 ) -> dict[Place, dict[str, dict[str, Tally]]]:
     """The same for a whole ladder."""
-    counted = (*Place._fields, "evaluator", "tenant", *TallyCount._fields)
-    rows = connection.execute(
-        select(*(tenant_tallies.c[name] for name in counted)).where(
-            tenant_tallies.c.model == model, within(tenant_tallies, places)
-        )
-    ).all()
     counts: defaultdict[tuple[str, ...], list[TallyCount]] = defaultdict(list)
-    for row in rows:
-        counts[tuple(row[:5])].append(TallyCount(*row[5:]))
+    rows = connection.execute(_TENANTS, at_places(model, places))
+    for tier, arm, epoch, evaluator, tenant, *count in rows:
+        counts[tier, arm, epoch, evaluator, tenant].append(TallyCount(*count))
+    ahead = Counts()
+    for parts in overtook:
+        ahead.add_whole(parts, -1)
     for each, amount in ahead.tenants.items():
         taken = TallyCount(each.kind, each.reason, each.pairs, each.harm, each.benefit, amount)
         counts[each.tier, each.arm, each.epoch, each.evaluator, each.tenant].append(taken)
     found: dict[Place, dict[str, dict[str, Tally]]] = {place: {} for place in places}
     for (tier, arm, epoch, evaluator, tenant), listed in sorted(counts.items()):
-        found[Place(tier, arm, epoch)].setdefault(evaluator, {})[tenant] = tally_of(listed)
+        if (place := Place(tier, arm, epoch)) in found:
+            found[place].setdefault(evaluator, {})[tenant] = tally_of(listed)
     return found
+
+
+_TENANTS: Select[Any] = select(
+    *(tenant_tallies.c[name] for name in (*Place._fields, "evaluator", "tenant", *TallyCount._fields))
+).where(within(tenant_tallies))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,14 +297,17 @@ def read_strata(
     place = Place(tier, Arm(arm).value, epoch)
     with db.read() as connection:
         rows = connection.execute(
-            select(stratum_sums).where(stratum_sums.c.model == model, within(stratum_sums, [place]))
+            select(stratum_sums).where(within(stratum_sums)), at_places(model, [place])
         ).mappings()
         found: dict[tuple[str, str], Sums] = {}
         for row in rows:
             key = (row["evaluator"], row["stratum"])
             sums = Sums(*(int(row[name]) for name in Sums._fields))
             found[key] = found.get(key, Sums()).plus(sums)
-        for each, sums in overtaking(connection, model, [place]).sums.items():
+        ahead = Counts()
+        for parts in overtaking(connection, model, [place]):
+            ahead.add_conversation(parts, -1)
+        for each, sums in ahead.sums.items():
             key = (each.evaluator, each.stratum)
             found[key] = found.get(key, Sums()).plus(sums)
     return [

@@ -193,15 +193,23 @@ class Counts:
             self._add_stratum(unit, stratum, found)
         self._add_whole(unit, found)
 
-    def add_conversation(self, parts: Sequence[Part], sign: int = 1) -> None:
+    def add_conversation(self, parts: Sequence[Part], times: int = 1) -> None:
         """What all that counts of one conversation adds, under one evaluator, on one tier, in one epoch.
 
         Within a stratum a conversation is what it is of it: the mean of its pairs there.
         """
-        self._add_whole(parts[0], _conversation(parts, sign))
+        self.add_whole(parts, times)
         for stratum in dict.fromkeys(stratum for part in parts for stratum in part.strata):
-            within = [part for part in parts if stratum in part.strata]
-            self._add_stratum(parts[0], stratum, _conversation(within, sign))
+            self.add_within(stratum, parts, times)
+
+    def add_whole(self, parts: Sequence[Part], times: int) -> None:
+        """The same, strata apart."""
+        self._add_whole(parts[0], _conversation(parts, times))
+
+    def add_within(self, stratum: str, parts: Sequence[Part], times: int) -> None:
+        """The same, in one stratum alone."""
+        within = [part for part in parts if stratum in part.strata]
+        self._add_stratum(parts[0], stratum, _conversation(within, times))
 
     def take_off_waiting(self, unit: Unit) -> None:
         """Its conversation closes: from now on its pairs count, and are no longer shown as not counted."""
@@ -249,15 +257,15 @@ def drift_of(pairs: int, harm: int, benefit: int) -> int:
     return round(DRIFT_UNIT * (harm - benefit) / pairs) if pairs else 0
 
 
-def _conversation(parts: Sequence[Part], sign: int) -> Counter[Count]:
+def _conversation(parts: Sequence[Part], times: int) -> Counter[Count]:
     """One conversation by its triple, and its pairs that failed in both arms."""
     pairs = sum(part.pairs for part in parts)
     if not pairs:
         return Counter()
     triple = (pairs, sum(part.harm for part in parts), sum(part.benefit for part in parts))
-    found = Counter({Count(Kind.UNIT, "", *triple): sign})
+    found = Counter({Count(Kind.UNIT, "", *triple): times})
     if both := sum(part.both_failed for part in parts):
-        found[Count(Kind.BOTH_FAILED)] = sign * both
+        found[Count(Kind.BOTH_FAILED)] = times * both
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from service.decision.ending import planned_max_pairs
 from service.decision.policy import Policy
@@ -161,13 +161,16 @@ def _plan(
 
 def _start(db: Database, connection: Connection, model: str, look: Look) -> None:
     first = connection.execute(
-        select(func.min(units.c.taken_at)).where(
+        select(units.c.taken_at)
+        .where(
             units.c.model == model,
             units.c.tier == look.tier,
             units.c.arm == Arm.CANDIDATE.value,
             units.c.epoch == look.epoch,
             units.c.counted,
         )
+        .order_by(units.c.taken_at)
+        .limit(1)
     ).scalar()
     if first is not None:
         connection.execute(

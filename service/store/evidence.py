@@ -9,11 +9,11 @@ overtook a capture that is still being replayed is taken off again, from every c
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Table, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, String, Table, and_, bindparam, select
 
 from service.decision.tally import Tally, Triple
 from service.store.counting import Counts, Part
@@ -42,20 +42,25 @@ def read_tallies(db: Database, *, model: str, tier: str, arm: str, epoch: str) -
     """The evidence of one arm by evaluator; as cheap for a million pairs as for ten."""
     place = Place(tier, Arm(arm).value, epoch)
     with db.read() as connection:
-        ahead = overtaking(connection, model, [place])
-        return dict(tallies_at(connection, model, [place], ahead)[place])
+        overtook = overtaking(connection, model, [place])
+        return dict(tallies_at(connection, model, [place], overtook)[place])
 
 
-def tallies_at(connection: Connection, model: str, places: Collection[Place], ahead: Counts) -> TalliesAt:
+Conversations = Sequence[Sequence[Part]]
+"""Each with what counts of it under one evaluator, on one tier, in one epoch."""
+
+
+def tallies_at(
+    connection: Connection, model: str, places: Collection[Place], overtook: Conversations
+) -> TalliesAt:
     """The evidence of whole ladders by evaluator, in one query, without what overtook."""
-    rows = connection.execute(
-        select(*(tallies.c[name] for name in (*Place._fields, "evaluator", *TallyCount._fields))).where(
-            tallies.c.model == model, within(tallies, places)
-        )
-    ).all()
+    rows = connection.execute(_TALLIES, at_places(model, places)).all()
     counts: defaultdict[Place, defaultdict[str, list[TallyCount]]] = defaultdict(lambda: defaultdict(list))
     for tier, arm, epoch, evaluator, *count in rows:
         counts[Place(tier, arm, epoch)][evaluator].append(TallyCount(*count))
+    ahead = Counts()
+    for parts in overtook:
+        ahead.add_whole(parts, -1)
     for key, amount in ahead.tallies.items():
         found = TallyCount(key.kind, key.reason, key.pairs, key.harm, key.benefit, amount)
         counts[Place(key.tier, key.arm, key.epoch)][key.evaluator].append(found)
@@ -64,63 +69,46 @@ def tallies_at(connection: Connection, model: str, places: Collection[Place], ah
     }
 
 
-def within(table: Table, places: Collection[Place]) -> ColumnElement[bool]:
-    """Rows of these places, found by the beginning of the key."""
-    return or_(
-        False,
-        *(
-            and_(table.c.tier == place.tier, table.c.arm == place.arm, table.c.epoch == place.epoch)
-            for place in places
-        ),
-    )
-
-
-def overtaking(connection: Connection, model: str, places: Collection[Place]) -> Counts:
-    """What to add so that only what counts by now is left: negative amounts."""
-    counts = Counts()
+def overtaking(connection: Connection, model: str, places: Collection[Place]) -> Conversations:
+    """Conversations that are counted already and do not count yet."""
     oldest = oldest_awaited(connection, model)
-    if oldest is None or not places:
-        return counts
-    passed, did = pairs.c.baseline_passed, pairs.c.candidate_passed
-    rows = connection.execute(
-        select(
-            *(units.c[name] for name in ("conversation", *Place._fields, "evaluator", "version")),
-            *(units.c[name] for name in ("stratum", "marginals", "tenant")),
-            func.count().label("pairs"),
-            _amount_of(passed & ~did).label("harm"),
-            _amount_of(~passed & did).label("benefit"),
-            _amount_of(~passed & ~did).label("both_failed"),
-        )
-        .join(pairs, pairs.c.unit_id == units.c.unit_id)
-        .where(
-            units.c.model == model,
-            within(units, places),
-            units.c.taken_at >= oldest,
-            units.c.counted,
-            pairs.c.outcome == PairOutcome.SCORED,
-        )
-        .group_by(units.c.unit_id)
-    )
+    if oldest is None:
+        return ()
+    judged: defaultdict[tuple[str, ...], list[tuple[bool, bool]]] = defaultdict(list)
+    rows = connection.execute(_OVERTAKING, {"model": model, "oldest": oldest}).all()
+    for baseline, candidate, *unit in rows:
+        judged[tuple(unit)].append((baseline, candidate))
+    wanted = set(places)
     conversations: defaultdict[tuple[str, ...], list[Part]] = defaultdict(list)
-    for row in rows:
-        place = (model, row.tier, row.arm, row.epoch, row.evaluator, row.version)
+    for (_, conversation, *scope, stratum, marginals, tenant), outcomes in judged.items():
+        tier, arm, epoch, evaluator, version = scope
+        if Place(tier, arm, epoch) not in wanted:
+            continue
         part = Part(
-            *place,
-            (row.stratum, *row.marginals.split()),
-            row.tenant,
-            int(row.pairs),
-            int(row.harm),
-            int(row.benefit),
-            int(row.both_failed),
+            *(model, tier, arm, epoch, evaluator, version),
+            (stratum, *marginals.split()),
+            tenant,
+            len(outcomes),
+            outcomes.count((True, False)),
+            outcomes.count((False, True)),
+            outcomes.count((False, False)),
         )
-        conversations[(row.conversation, *place)].append(part)
-    for parts in conversations.values():
-        counts.add_conversation(parts, sign=-1)
-    return counts
+        conversations[(conversation, *part[:6])].append(part)
+    return list(conversations.values())
 
 
-def _amount_of(condition: ColumnElement[bool]) -> ColumnElement[int]:
-    return func.sum(case((condition, 1), else_=0))
+def within(table: Table) -> ColumnElement[bool]:
+    """Rows at these places and perhaps at others, found by the beginning of the key; ask with `at_places`."""
+    return and_(
+        table.c.model == bindparam("model", type_=String),
+        *(table.c[name].in_(bindparam(f"{name}s", expanding=True)) for name in Place._fields),
+    )
+
+
+def at_places(model: str, places: Collection[Place]) -> dict[str, Any]:
+    """What `within` is asked with."""
+    parts = {f"{name}s": sorted({getattr(place, name) for place in places}) for name in Place._fields}
+    return {"model": model, **parts}
 
 
 class TallyCount(NamedTuple):
@@ -198,3 +186,25 @@ def recent_pairs(
             )
             for row in rows
         ]
+
+
+_TALLIES: Select[Any] = select(
+    *(tallies.c[name] for name in (*Place._fields, "evaluator", *TallyCount._fields))
+).where(within(tallies))
+_OVERTAKING: Select[Any] = (
+    select(
+        pairs.c.baseline_passed,
+        pairs.c.candidate_passed,
+        units.c.unit_id,
+        *(units.c[name] for name in ("conversation", *Place._fields, "evaluator", "version")),
+        *(units.c[name] for name in ("stratum", "marginals", "tenant")),
+    )
+    .join(pairs, pairs.c.unit_id == units.c.unit_id)
+    .where(
+        units.c.model == bindparam("model", type_=String),
+        units.c.taken_at >= bindparam("oldest"),
+        units.c.counted,
+        pairs.c.outcome == PairOutcome.SCORED.value,
+    )
+)
+# Made once: making a statement costs more than asking it.

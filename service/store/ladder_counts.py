@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -32,18 +32,17 @@ def read_counts(
     control: Place,
     *,
     policy: Policy,
-    universe: Collection[str],
+    universe: frozenset[str],
 ) -> LadderCounts:
     """Of the candidates, and of the control the tallies alone."""
     places = [*candidates, control]
-    ahead = overtaking(connection, model, places)
-    strata = suspicious_strata(connection, model, candidates, policy.visible, ahead, universe)
+    overtook = overtaking(connection, model, places)
     tenants: Mapping[Place, Partitioned] = {place: {} for place in candidates}
     if policy.tenant_share_cap is not None:
-        tenants = tenants_at(connection, model, candidates, ahead)
+        tenants = tenants_at(connection, model, candidates, overtook)
     return LadderCounts(
-        tallies=tallies_at(connection, model, places, ahead),
-        strata=strata,
+        tallies=tallies_at(connection, model, places, overtook),
+        strata=suspicious_strata(connection, model, candidates, policy, overtook, universe),
         tenants=tenants,
         coverage=coverage_at(connection, model, candidates),
     )

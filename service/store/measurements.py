@@ -61,6 +61,21 @@ def put_measurement(db: Database, measurement: Measurement) -> None:
         )
 
 
+def latest_shown(db: Database, model: str, *, since: float) -> dict[tuple[str, str, Gate], Measured]:
+    """What the last one at or after `since` showed, by tier, epoch and gate."""
+    of = measurements.c
+    with db.read() as connection:
+        rows = connection.execute(
+            select(of.tier, of.epoch, of.gate, of.shown, of.reason)
+            .where(of.model == model, of.at >= since)
+            .order_by(of.at)
+        ).all()
+    return {
+        (row.tier, row.epoch, Gate(row.gate)): Measured(shown=Shown(row.shown), reason=row.reason)
+        for row in rows
+    }
+
+
 def latest_measurement(
     db: Database, model: str, tier: str, gate: Gate, epoch: str, *, since: float
 ) -> Measurement | None:

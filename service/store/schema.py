@@ -92,7 +92,7 @@ units = Table(
     Column("taken_at", Double, nullable=False),
     Column("at", Double, nullable=False),
     Index("units_by_time", "model", "tier", "arm", "at"),
-    Index("units_by_taking", "model", "tier", "arm", "taken_at"),
+    Index("units_by_taking", "model", "taken_at"),
     Index("units_discordant", "model", "tier", "arm", "discordant", "at"),
     Index("units_by_conversation", "conversation"),
 )

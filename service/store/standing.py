@@ -15,21 +15,21 @@ from sqlalchemy import Connection
 
 from service.decision.evidence import Attribution, Evidence
 from service.decision.ladder import decide_ladder
-from service.decision.policy import Policy
+from service.decision.policy import Gate, Policy
 from service.decision.ramp import AT_ONCE
 from service.decision.thresholds import Thresholds, thresholds
 from service.decision.verdict import Decision, Verdict
 from service.fleet import Ladder, Route, Tier
 from service.store.account import LedgerAccount
-from service.store.approvals import Approval, current_approval
+from service.store.approvals import Approval, current_approvals
 from service.store.captures import Captures
 from service.store.database import Database
 from service.store.epochs import Epochs, Look, epochs_of, fix
 from service.store.evidence import Place
-from service.store.holds import BARRING, FREEZING, Hold, read_holds
+from service.store.holds import BARRING, FREEZING, Hold, holds_of
 from service.store.ladder_counts import read_counts
 from service.store.ledger import account
-from service.store.measurements import MEASURED, latest_measurement
+from service.store.measurements import latest_shown
 from service.store.routes import current_route
 from service.store.units import Arm
 from service.strata import UNIVERSE
@@ -159,8 +159,7 @@ def read_standing(
     with db.one_moment() as connection:
         route = route_of(db, ladder)
         seen = _look(db, connection, ladder, tiers, question, route=route, now=now)
-        approvals = {tier.name: current_approval(db, ladder.model, tier.name) for tier in tiers}
-        holds = {each.tier: read_holds(db, ladder.model, each.tier, each.epoch) for each in seen}
+        approvals, holds = current_approvals(db, ladder.model), holds_of(db, ladder.model)
         epochs = epochs_of(connection, ladder.model)
     evidence = _fixed(db, ladder, seen, epochs, question, now=now)
     verdicts = decide_ladder(question.policy, evidence)
@@ -178,7 +177,7 @@ def read_standing(
     ]
     for position, (tier, known, verdict) in enumerate(zip(tiers, evidence, verdicts, strict=True), start=1):
         below = rungs[-1].verdict
-        approval = approvals[tier.name]
+        approval = approvals.get(tier.name)
         rungs.append(
             Rung(
                 tier=tier,
@@ -189,7 +188,7 @@ def read_standing(
                 below=None if below is None else below.decision,
                 approval=approval,
                 expired=approval is not None and approval.expired(now),
-                holds=holds[tier.name],
+                holds=holds.get((tier.name, known.epoch), ()),
             )
         )
     return Standing(ladder=ladder, route=route, rungs=tuple(rungs))
@@ -233,14 +232,11 @@ def _look(
         policy=question.policy,
         universe=question.universe,
     )
+    measured = latest_shown(db, model, since=now - question.measured_seconds)
     can_run = bool(baseline.shadow) or question.control_on_serving or not route.weights.get(baseline.name)
     found = []
     for tier in tiers:
         place = candidates[tier.name]
-        slo, money = (
-            latest_measurement(db, model, tier.name, gate, place.epoch, since=now - question.measured_seconds)
-            for gate in MEASURED
-        )
         found.append(
             Evidence(
                 model=model,
@@ -254,8 +250,8 @@ def _look(
                 strata=seen.strata[place],
                 strata_under_test=len(question.universe),
                 tenants=seen.tenants[place],
-                slo=None if slo is None else slo.measured,
-                money=None if money is None else money.measured,
+                slo=measured.get((tier.name, place.epoch, Gate.SLO)),
+                money=measured.get((tier.name, place.epoch, Gate.MONEY)),
             )
         )
     return found

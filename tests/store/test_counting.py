@@ -87,7 +87,7 @@ def test_what_is_taken_off_again_leaves_nothing(unit_of):
     parts = [part_of(unit_of("c", ["pf", "ff"], marginals=("turns=1",)))]
     found = Counts()
     found.add_conversation(parts)
-    found.add_conversation(parts, sign=-1)
+    found.add_conversation(parts, times=-1)
     for counter in (found.tallies, found.strata, found.tenants):
         assert set(counter.values()) == {0}
     assert set(found.sums.values()) == {Sums()}
