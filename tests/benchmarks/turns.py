@@ -20,7 +20,7 @@ EARLY = (0.001, 0.006)
 """Chances of harm and of benefit in the first half of the turns: half a point better than the baseline."""
 LATE = (0.026, 0.001)
 """... and in the second half: 2.5 points worse, so that all turns together are one point worse."""
-OPEN_AT_ONCE = 250
+OPEN_AT_ONCE = (50, 250, 500)
 SHARES = (1.0, 0.25, 0.1, 0.05, 0.01)
 """Of requests that are sampled."""
 
@@ -68,7 +68,7 @@ def late_damage(generator: np.random.Generator, sizes: Sizes) -> Iterator[Row]:
     opened, closed = [], []
     for _ in range(sizes.turns):
         pairs = turn_pairs(generator, conversations)
-        opened.append(open_peak(pairs, OPEN_AT_ONCE) >= PASS)
+        opened.append([open_peak(pairs, count) >= PASS for count in OPEN_AT_ONCE])
         closed.append(np.isfinite(first_pass(Stream.of(pairs.mean(axis=1)), MARGIN, PASS)))
     yield share(
         closed,
@@ -78,13 +78,14 @@ def late_damage(generator: np.random.Generator, sizes: Sizes) -> Iterator[Row]:
         reference="0",
         source="A2",
     )
-    yield share(
-        opened,
-        measured=f"for contrast: open ones count too, {OPEN_AT_ONCE} at once",
-        case=case,
-        reference=".073",
-        source="A2",
-    )
+    for count, passed_open in zip(OPEN_AT_ONCE, np.array(opened).T, strict=True):
+        yield share(
+            passed_open,
+            measured=f"for contrast: open ones count too, {count} of {conversations:,} at once",
+            case=case,
+            reference=".073",
+            source="A2",
+        )
     for sampled in SHARES:
         passed, late = [], []
         for _ in range(sizes.turns):
