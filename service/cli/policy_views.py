@@ -72,7 +72,8 @@ def read_view(read: PolicyRead, attempt: int, in_force: PolicyRead | None = None
         plain(
             "accepts, rejects, in a stratum, warns: from this e-value on, which is what a bet against the "
             "contrary has made of 1. clean tier: pairs at which it passes if not one differs. ends at: pairs "
-            "from which an undecided tier counts as not shown; planned, it grows with the pairs that differ.",
+            "from which an undecided tier counts as not shown; planned, it grows with the pairs that differ. "
+            "A later submission is held to more: --attempt J; `tiergate verdict` tells which one it is.",
             "dim",
         )
     )

@@ -154,6 +154,24 @@ def test_diff_of_one_tier_judges_the_rungs_below_it_as_well(stored: Path) -> Non
         assert f"did you mean {nearest}" in ran("diff", "other.yaml", *names, code=2).stderr
 
 
+def test_diff_looks_for_the_worst_stratum_at_the_other_policy_s_margin(place: Path) -> None:
+    (place / "tiergate.yaml").write_text(CONFIGURATION.replace("20pp", "90pp"))
+    settings = load(None, {})
+    db = open_database(settings.database_url)
+    for stratum, counts in (
+        ("under-2k/free/whole", {"clean": 150}),
+        ("32k-128k/free/whole", {"clean": 2, "harm": 40}),
+    ):
+        epoch = settings.epoch_of(MODEL, "w8a8")
+        add_pairs(db, "w8a8", model=MODEL, epoch=epoch, stratum=stratum, **counts)
+    db.close()
+    (place / "other.yaml").write_text(LIKE_IT)
+    (tier,) = document("diff", "other.yaml", MODEL, "w8a8", code=1)["tiers"]
+    decision = tier["side_by_side"][0]
+    assert (decision["before"], decision["after"]) == ("accept", "reject")
+    assert any("shown in stratum 32k-128k/free/whole" in reason for reason in decision["why"])
+
+
 def test_diff_says_what_it_cannot_show(stored: Path) -> None:
     (stored / "other.yaml").write_text(
         "units: closed_conversations\ncriteria: {long_context_recall: , structured_output: }\n"
