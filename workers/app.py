@@ -42,7 +42,7 @@ from workers.replay import Bench, Terms
 from workers.schedule import QuietScheduler
 from workers.sweeper import Sweeper
 from workers.units import Scoring
-from workers.watching import Guard
+from workers.watching import Guard, nothing_done
 
 LISTEN = "TIERGATE_WORKER_LISTEN"
 LEASE_SECONDS = "TIERGATE_LEASE_SECONDS"
@@ -188,6 +188,7 @@ class _Roots:
                 db=db,
                 captures=captures,
                 promotion=settings.promotion,
+                acted=nothing_done(settings.ladders),
             ),
             observe=lambda now: observe(db, settings.ladders, settings.declared, now=now),
             counts=WorkerCounts(captures.redis, worker=self.life.name),

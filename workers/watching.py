@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 
 from redis import RedisError
 
@@ -23,6 +24,11 @@ log = logging.getLogger("tiergate.guard")
 
 ACTOR = "guard"
 """Signs what is decided here."""
+ACTIONS = (
+    *("harm", "alarm", "roll_back", "roll_back_refused"),
+    *("slo_lost", "slo_lost_ended", "frozen", "promote"),
+)
+"""What it does, as the decision log and the metrics name it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +46,11 @@ class Guard:
     """(action, model, tier, epoch) known to be in the decision log."""
     acted: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What was done since it was last read for metrics, by (action, model)."""
+
+
+def nothing_done(models: Iterable[str]) -> Counter[tuple[str, str]]:
+    """Every count at 0: a series that begins with 1 would look to Prometheus as if nothing had happened."""
+    return Counter(dict.fromkeys(product(ACTIONS, models), 0))
 
 
 def lacks_room(guard: Guard, standing: Standing, route: Route, tier: str) -> str | None:
