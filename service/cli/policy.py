@@ -98,8 +98,8 @@ def check(
 
 def diff(
     other: Annotated[Path, typer.Argument(metavar="OTHER", help="A policy, alone or in a tiergate.yaml.")],
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="All when left out.")] = None,
-    tier: Annotated[str | None, typer.Argument(metavar="[TIER]", help="All when left out.")] = None,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="All when left out.")] = None,
+    tier: Annotated[str | None, typer.Argument(metavar="TIER", help="All when left out.")] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -115,7 +115,7 @@ def diff(
     \b
     Would half the margin have changed anything?
       tiergate policy diff stricter.yaml
-      tiergate policy diff stricter.yaml qwen3-32b w4a16 --json | jq '.tiers[].differences'
+      tiergate policy diff stricter.yaml qwen3-32b w4a16 --json | jq '.tiers[].decision_differs'
     """
     from service.cli.policy_views import diff_view
     from service.cli.retrospect import NoEvidence, Unknown, retrospect
