@@ -23,6 +23,7 @@ from service.decision.policy import (
 )
 from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds
+from service.decision.unscored import lost
 from service.decision.verdict import Decision, Finding, GateState, Verdict
 from service.decision.wording import e_value, points
 
@@ -117,13 +118,13 @@ def _criterion(criterion: Criterion, tally: Tally, finding: Finding, limits: Thr
 
 
 def _counts(name: str, tally: Tally) -> Step:
-    lost = sum(tally.unscored.values())
+    missing = lost(tally)
     return Step(
         title=f"{name}: counts",
         sentence=(
             f"Of {tally.n:,} counted pairs in {tally.conversations:,} conversations the candidate alone "
             f"failed in {tally.harm:,}, the baseline alone in {tally.benefit:,}, both in "
-            f"{tally.both_failed:,}; {lost:,} more were due and have no score."
+            f"{tally.both_failed:,}; {missing:,} more were due and have no score."
         ),
         numbers={
             "pairs n": tally.n,

@@ -1,7 +1,8 @@
 """Pairs that were due and have no score: when they are too many, or befall one arm, the verdict is withheld.
 
 What is missing need not be missing at random. Acceptance waits; harm stands only if it would stand had every
-missing pair spoken against it.
+missing pair spoken against it. Pairs that were put aside before any answer existed are shown and not missing:
+no answer can have caused it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,19 @@ from service.decision.policy import Policy
 from service.decision.tally import Tally, Triple
 from service.decision.wording import compared_shares
 
+PUT_ASIDE = frozenset({"late", "mixed_artifact"})
+"""Reasons that hold whatever the answers turn out to be: a closed conversation, an unsettled engine."""
+
+
+def lost(tally: Tally) -> int:
+    """Pairs without a score that an answer may have cost theirs."""
+    return sum(count for reason, count in tally.unscored.items() if reason not in PUT_ASIDE)
+
 
 def unscored_share(tally: Tally) -> float:
     """Share of the due pairs without a score; 0 when none was due."""
-    return sum(tally.unscored.values()) / tally.due if tally.due else 0.0
+    due = _due(tally)
+    return lost(tally) / due if due else 0.0
 
 
 def withheld_reason(policy: Policy, tally: Tally, control: Tally | None) -> str | None:
@@ -39,16 +49,20 @@ def log_e_uneven(tally: Tally, control: Tally) -> float:
     a uniform mixture of binomials: Beta(1 + u_Q, 1 + u_A) / (p^u_Q (1 - p)^u_A) (Robbins 1970, Ann Math Stat
     41:1397).
     """
-    lost, lost_control = sum(tally.unscored.values()), sum(control.unscored.values())
-    if not tally.due or not control.due:
+    own, controls = lost(tally), lost(control)
+    due, due_control = _due(tally), _due(control)
+    if not due or not due_control:
         return 0.0
-    expected = tally.due / (tally.due + control.due)
-    return float(
-        betaln(1 + lost, 1 + lost_control) - xlogy(lost, expected) - xlogy(lost_control, 1 - expected)
-    )
+    expected = due / (due + due_control)
+    return float(betaln(1 + own, 1 + controls) - xlogy(own, expected) - xlogy(controls, 1 - expected))
 
 
 def had_they_been(tally: Tally, triple: Triple) -> Tally:
-    """The tally had every unscored pair been a conversation like this one."""
-    lost = sum(tally.unscored.values())
-    return tally + Tally(units={triple: lost} if lost else {})
+    """The tally had every lost pair been a conversation like this one."""
+    missing = lost(tally)
+    return tally + Tally(units={triple: missing} if missing else {})
+
+
+def _due(tally: Tally) -> int:
+    """Pairs of which a score was to be had, counted or not."""
+    return tally.n + tally.not_counted + lost(tally)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import pytest
@@ -235,7 +236,9 @@ def test_every_valid_tally_has_a_finding_without_a_gap(
     assert -1 <= finding.interval.lower <= finding.interval.upper <= 1
     assert 0 <= finding.interval.level < 1
     assert (finding.estimate is None) == (finding.n == 0)
-    assert finding.reason
+    # One sentence, with what was found and what it was held to.
+    assert len(re.findall(r"[\d.]+(?:e[+-]\d+)?|infinity", finding.reason)) >= 2
+    assert not re.search(r"\. |\.$", finding.reason)
     assert finding.more_pairs is None or (finding.more_pairs > 0 and finding.decision is Decision.UNDECIDED)
     if finding.n == 0:
         assert finding.decision is Decision.UNDECIDED

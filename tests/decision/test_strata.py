@@ -17,6 +17,7 @@ from service.decision.policy import Asked, Criterion, Gate, Hypothesis, Policy, 
 from service.decision.strata import MOST_SHOWN, worst_strata
 from service.decision.tally import Tally, Triple
 from service.decision.thresholds import thresholds
+from service.decision.unscored import unscored_share
 from service.decision.verdict import Decision, Verdict
 
 JSON = Criterion(evaluator="structured_output")
@@ -161,8 +162,7 @@ def test_every_stratum_is_judged_as_it_would_be_alone(
     assert [each.log_e_harm for each in found] == sorted((each.log_e_harm for each in found), reverse=True)
     for each in found:
         tally = strata[each.stratum]
-        lost = sum(tally.unscored.values())
-        doubted = withheld or lost > POLICY.max_unscored * tally.due
+        doubted = withheld or unscored_share(tally) > POLICY.max_unscored
         expected = log_e_least_harm(criterion, tally) if doubted else log_e_values(criterion, tally).harm
         assert each.log_e_harm == pytest.approx(expected, rel=1e-9, abs=1e-6)
 

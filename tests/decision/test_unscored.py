@@ -7,9 +7,17 @@ import math
 import pytest
 from scipy.stats import beta, binom
 
+from evaluators.score import UnscoredReason
 from service.decision.policy import Criterion, Policy
 from service.decision.tally import Tally, Triple
-from service.decision.unscored import had_they_been, log_e_uneven, unscored_share, withheld_reason
+from service.decision.unscored import (
+    PUT_ASIDE,
+    had_they_been,
+    log_e_uneven,
+    lost,
+    unscored_share,
+    withheld_reason,
+)
 
 POLICY = Policy(criteria=(Criterion(evaluator="refusal"),))
 
@@ -21,6 +29,15 @@ def tally(n: int, lost: int) -> Tally:
 def test_a_share_above_the_policys_withholds() -> None:
     assert withheld_reason(POLICY, tally(970, 30), None) == "unscored share 0.03 > 0.01"
     assert withheld_reason(POLICY, tally(990, 10), None) is None
+
+
+def test_pairs_put_aside_before_any_answer_are_not_missing() -> None:
+    aside = Tally(units={Triple(2, 0, 0): 1000}, unscored={"late": 900, "mixed_artifact": 70, "shadow": 3})
+    assert lost(aside) == 3
+    assert unscored_share(aside) == pytest.approx(3 / 2003)
+    assert withheld_reason(POLICY, aside, tally(10_000, 15)) is None
+    assert had_they_been(aside, Triple(1, 0, 1)).n == 2003
+    assert {str(reason) for reason in UnscoredReason} >= PUT_ASIDE
 
 
 def test_nothing_due_is_nothing_missing() -> None:
