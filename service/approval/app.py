@@ -16,6 +16,7 @@ from service.approval.access import Caller, widest
 from service.approval.approvals import approval_routes
 from service.approval.config import ApiConfig
 from service.approval.desk import Desk
+from service.approval.epochs import epoch_routes
 from service.approval.errors import install
 from service.approval.gatekeeper import FindCaller, Gatekeeper
 from service.approval.ladders import ladder_routes
@@ -79,7 +80,7 @@ def create_app(
         responses=REFUSALS,
         dependencies=[Depends(HTTPBearer(auto_error=False, description="`tiergate token new` makes one."))],
     )
-    for routes in (ladder_routes, verdict_routes, approval_routes, log_routes):
+    for routes in (ladder_routes, verdict_routes, epoch_routes, approval_routes, log_routes):
         api.include_router(routes(desk))
     app.include_router(api)
     app.include_router(probes.probe_routes(desk))

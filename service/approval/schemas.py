@@ -160,6 +160,24 @@ class DecisionsOut(Answer):
     broken_at: int | None = Field(description="Sequence number of the first entry that does not fit.")
 
 
+class EpochOut(Answer):
+    epoch: str = Field(examples=[EPOCH])
+    current: bool = Field(description="New evidence belongs to it.")
+    attempt: int | None = Field(description="Its number, once it reached the minimum of pairs.")
+    first_seen: str = Field(description="RFC 3339.")
+    facts: dict[str, Any] = Field(description="All that its hash is made of: declared, and told by engines.")
+
+
+class EpochsOut(Answer):
+    model: str
+    tier: str
+    epoch: str = Field(description="The one that counts now.", examples=[EPOCH])
+    unsettled: str | None = Field(
+        description="Why pairs belong to none at the moment: backends that disagree, an engine that changed."
+    )
+    epochs: list[EpochOut] = Field(description="The latest first.")
+
+
 class CountersOut(Answer):
     seen: int = Field(description="= skipped + sampled")
     skipped: dict[str, int] = Field(description="By reason.")

@@ -1,4 +1,4 @@
-"""The API's questions as commands: ladder, verdict, evidence, approve, revoke, rollback, decisions, ledger.
+"""The API's questions as commands: from `ladder` and `verdict` to `approve`, `rollback` and `ledger`.
 
 Exit codes: 0 done; `verdict` answers 0 accept, 1 reject, 2 undecided; 3 the API refused or cannot be reached.
 Usage errors exit with 2, of `verdict` with 3, since 2 is an answer there.
@@ -25,6 +25,7 @@ from service.cli.asking import (
     tell,
 )
 from service.cli.configuration import ConfigOption
+from service.client.epochs import epochs_view
 from service.client.listings import decisions_view, evidence_view, ledger_view
 from service.client.reasons import why_view
 from service.client.tables import ladder_view, route_change_view, verdict_view
@@ -37,7 +38,7 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(ladder)
     app.command(cls=AnswerCommand)(verdict)
-    for command in (evidence, approve, revoke, rollback, decisions, ledger):
+    for command in (evidence, epochs, approve, revoke, rollback, decisions, ledger):
         app.command()(command)
 
 
@@ -116,6 +117,21 @@ def evidence(
     with asking(config, url, token, token_file) as client:
         document = client.evidence(model, tier, pairs=pairs, discordant=not all_pairs)
     tell(document, lambda: evidence_view(document), as_json=as_json)
+
+
+def epochs(
+    model: ModelArgument,
+    tier: TierArgument,
+    config: ConfigOption = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a tier's evidence belonged to over time, and what began each epoch."""
+    with asking(config, url, token, token_file) as client:
+        document = client.epochs(model, tier)
+    tell(document, lambda: epochs_view(document), as_json=as_json)
 
 
 def approve(

@@ -75,6 +75,10 @@ class TiergateClient:
         question = {"pairs": str(pairs), "discordant": "true" if discordant else "false"}
         return self._ask("GET", f"{_tier(model, tier)}/evidence", question=question)
 
+    def epochs(self, model: str, tier: str) -> Document:
+        """Every epoch of a tier, the latest first, with all that it was."""
+        return self._ask("GET", f"{_tier(model, tier)}/epochs")
+
     def approve(
         self,
         model: str,

@@ -13,6 +13,7 @@ PATHS = {
     "/api/v1/models/{model}/tiers/{tier}/verdict": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/verdict/why": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/evidence": {"get"},
+    "/api/v1/models/{model}/tiers/{tier}/epochs": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/approval": {"put", "delete"},
     "/api/v1/models/{model}/rollback": {"post"},
     "/api/v1/models/{model}/decisions": {"get"},

@@ -147,6 +147,12 @@ def test_evidence_and_ledger_are_readable(sqlite_api: LiveApi) -> None:
     assert json.loads(against(sqlite_api, "ledger", "--json").stdout)["model"] is None
 
 
+def test_epochs_are_readable(shared_api: LiveApi) -> None:
+    assert f"{MODEL} / w8a8: epoch epoch-w8a8" in against(shared_api, "epochs", MODEL, "w8a8").stdout
+    document = json.loads(against(shared_api, "epochs", MODEL, "w8a8", "--json").stdout)
+    assert document["epochs"] == []
+
+
 def test_an_unknown_tier_names_the_nearest(shared_api: LiveApi) -> None:
     wrong = against(shared_api, "verdict", MODEL, "w8a9")
     assert wrong.exit_code == asking.NO_ANSWER
