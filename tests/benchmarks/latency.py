@@ -22,6 +22,7 @@ from tests.benchmarks.rig import (
     interleave,
     quantile,
     restlessness,
+    spread,
 )
 from tests.benchmarks.system import generating
 
@@ -39,7 +40,7 @@ def measure(folder: Path, asked: argparse.Namespace) -> Rounds:
             ground.tiergate("capture 10 %", "10%"),
             ground.tiergate("capture 100 %", "100%"),
         ]
-        twice = [arm for arm in arms if arm.name in (DIRECT, "capture 10 %")]
+        twice = [arm for arm in arms if arm.name in (DIRECT, "nginx", "capture 10 %")]
         arms += [Arm(name=arm.name + AGAIN, port=arm.port, pid=arm.pid) for arm in twice]
         seeds = iter(range(asked.seed, 10**9))
 
@@ -83,7 +84,8 @@ def figures_of(done: Rounds) -> list[Figure]:
             listed.append(
                 Figure(
                     what=f"{'A/A: ' if AGAIN in name else ''}{name}: added {what}",
-                    found=f"{median:+.3f} ms ({min(more):+.3f} to {max(more):+.3f})",
+                    found=f"{median:+.3f} ms ({min(more):+.3f} to {max(more):+.3f}); "
+                    f"/ direct {spread(done.ratios_of(name, DIRECT, what))}",
                     figure=f"<= {most:g} ms" if ours else "-",
                     met=median <= most if ours else None,
                 )
@@ -96,11 +98,14 @@ def report(done: Rounds, figures: Sequence[Figure], asked: argparse.Namespace) -
         f"{asked.rate:g} requests/s, {asked.rounds} rounds of {asked.seconds:g} s; medians over rounds, ms. "
         f"{restlessness(done)}.",
         "",
-        "| arm | p50 | p99 | generator late, p99 | CPU-seconds per 1,000 requests |",
-        "|---|---|---|---|---|",
+        "| arm | p50 | p99 | p50 / direct | p99 / direct | generator late, p99 "
+        "| CPU-seconds per 1,000 requests |",
+        "|---|---|---|---|---|---|---|",
     ]
     for name in done.readings:
-        cells = [f"{statistics.median(done.more(name, what)):.3f}" for what in ("p50", "p99", "late")]
+        cells = [f"{statistics.median(done.more(name, what)):.3f}" for what in MOST]
+        cells += [spread(done.ratios_of(name, DIRECT, what)) for what in MOST]
+        cells.append(f"{statistics.median(done.more(name, 'late')):.3f}")
         lines.append(f"| {name} | {' | '.join(cells)} | {done.cpu(name)} |")
     return "\n".join([*lines, "", table(figures)])
 

@@ -15,12 +15,15 @@ from pathlib import Path
 from tests.benchmarks.arms import arena
 from tests.benchmarks.carry_out import carry_out
 from tests.benchmarks.figures import Figure, table
+from tests.benchmarks.litellm_arm import CannotRun, litellm
+from tests.benchmarks.memory import resident_mib
 from tests.benchmarks.rig import (
     Arm,
     Reading,
     Rounds,
     interleave,
     restlessness,
+    spread,
 )
 from tests.benchmarks.stream_load import events_needed
 from tests.benchmarks.system import generating
@@ -29,9 +32,17 @@ PER_SECOND = 20
 """Events of a stream."""
 FEWER = 100
 """Streams that the reference is given: it could not carry more."""
+FEWEST = 10
+"""Streams that LiteLLM's proxy is given."""
 DIRECT, AGAIN, REFERENCE = "direct", " (again)", f"FastAPI + httpx, {FEWER} streams"
+LITELLM = f"LiteLLM, {FEWEST} streams"
+NGINX = "nginx"
+TWICE = (DIRECT, NGINX, "capture 10 %", REFERENCE, LITELLM)
+"""Arms of every kind, for the A/A spread."""
 MOST_ADDED = 5.0
 """Milliseconds."""
+MOST_MIB = 0.25
+"""Of memory, a stream."""
 KEPT_UP = 0.98
 """Share of the events that must come within the window."""
 BUSY = 0.9
@@ -44,18 +55,29 @@ def measure(folder: Path, asked: argparse.Namespace) -> Rounds:
         reference = ground.reference()
         arms = [
             Arm(name=DIRECT, port=ground.serving),
-            Arm(name=DIRECT + AGAIN, port=ground.serving),
-            *ground.nginx()[:1],
+            *ground.nginx(),
             ground.tiergate("capture 0 %", "0%"),
             ground.tiergate("capture 10 %", "10%"),
+            ground.tiergate("capture 100 %", "100%"),
             Arm(name=REFERENCE, port=reference.port, pid=reference.pid),
         ]
-        twice = arms[4]
-        arms.append(Arm(name=twice.name + AGAIN, port=twice.port, pid=twice.pid))
+        if asked.litellm:
+            try:
+                arms.append(ground.stack.enter_context(litellm(folder, ground.serving, name=LITELLM)))
+            except CannotRun as error:
+                print(f"LiteLLM skipped: {error}", flush=True)
+        at_rest = {arm.pid: resident_mib(arm.pid) for arm in arms if arm.pid}
+        arms += [Arm(name=arm.name + AGAIN, port=arm.port, pid=arm.pid) for arm in arms if arm.name in TWICE]
 
         def one(arm: Arm) -> Reading:
-            count = min(FEWER, asked.streams) if arm.name == REFERENCE else asked.streams
-            options = {"streams": count, "events": events, "watch": arm.pid or 0}
+            kind = arm.name.removesuffix(AGAIN)
+            count = min({REFERENCE: FEWER, LITELLM: FEWEST}.get(kind, asked.streams), asked.streams)
+            options = {
+                "streams": count,
+                "events": events,
+                "watch": arm.pid or 0,
+                "loose": int(kind == LITELLM),
+            }
             with generating("stream_load", arm.port, seconds=asked.seconds, **options) as word:
                 told = word()
             ground.forget()
@@ -71,6 +93,7 @@ def measure(folder: Path, asked: argparse.Namespace) -> Rounds:
                     "kept_up": told["events"] / expected,
                     "spoilt": sum(trouble.values()),
                     "cpu_per_100k": told["arm_cpu_seconds"] / max(1, told["events"]) * 1e5,
+                    "mib_per_stream": (told["arm_mib"] - at_rest.get(arm.pid, 0.0)) / count,
                 },
             )
 
@@ -112,11 +135,25 @@ def figures_of(done: Rounds) -> list[Figure]:
             listed.append(
                 Figure(
                     what=f"{'A/A: ' if AGAIN in name else ''}{name}: added p99 between events",
-                    found=f"{statistics.median(gaps):+.2f} ms ({min(gaps):+.2f} to {max(gaps):+.2f})",
+                    found=f"{statistics.median(gaps):+.2f} ms ({min(gaps):+.2f} to {max(gaps):+.2f}); "
+                    f"/ direct {spread(done.ratios_of(name, DIRECT, 'gap_p99'))}",
                     figure=f"<= {MOST_ADDED:g} ms" if ours else "-",
                     met=statistics.median(gaps) <= MOST_ADDED if ours else None,
                 )
             )
+        if AGAIN in name and max(done.more(name, "arm_mib")):
+            again = done.ratios_of(name, name.removesuffix(AGAIN), "cpu_per_100k")
+            listed.append(
+                Figure(
+                    what=f"A/A: {name}: CPU-s per 100k events / itself",
+                    found=spread(again),
+                    figure="-",
+                    met=None,
+                )
+            )
+        if ours:
+            most = max(done.more(name, "mib_per_stream"))
+            listed.append(Figure.at_most(f"{name}: memory of a stream", most, MOST_MIB, "MiB", digits=3))
     busiest = max(max(done.more(name, "client_cpu")) for name in done.readings)
     listed.append(
         Figure(
@@ -135,18 +172,27 @@ def report(done: Rounds, figures: Sequence[Figure], asked: argparse.Namespace) -
         f"medians over rounds, ms. {restlessness(done)}.",
         "",
         "| arm | events/s | between events p50 | p99 | longer than sent p99 | under way p50 | p99 "
-        "| CPU-s per 100k events | RSS, MiB |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| CPU-s per 100k events | / nginx | RSS, MiB | MiB per stream |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in done.readings:
         middle = {what: statistics.median(done.more(name, what)) for what in done.readings[name][0].more}
         cells = [f"{middle['events'] / middle['seconds']:,.0f}"]
+        compared = ("stretch_p99", "transit_p50", "transit_p99")
+        loose = name.startswith(LITELLM)
         cells += [
-            f"{middle[what]:.2f}"
-            for what in ("gap_p50", "gap_p99", "stretch_p99", "transit_p50", "transit_p99")
+            "-" if loose and what in compared else f"{middle[what]:.2f}"
+            for what in ("gap_p50", "gap_p99", *compared)
         ]
-        has_process = middle["arm_mib"] > 0
-        cells += [f"{middle[what]:.2f}" if has_process else "-" for what in ("cpu_per_100k", "arm_mib")]
+        if middle["arm_mib"] > 0:
+            cells += [
+                f"{middle['cpu_per_100k']:.2f}",
+                spread(done.ratios_of(name, NGINX, "cpu_per_100k")),
+                f"{middle['arm_mib']:.1f}",
+                f"{middle['mib_per_stream']:.3f}",
+            ]
+        else:
+            cells += ["-"] * 4
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join([*lines, "", table(figures)])
 
@@ -157,6 +203,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10.0, help="of the window, each arm")
     parser.add_argument("--streams", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=13)
+    parser.add_argument(
+        "--litellm",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="install LiteLLM's proxy into an environment that is thrown away, and measure it as well",
+    )
     carry_out(parser, needs=("nginx", "taskset"), measure=measure, figures_of=figures_of, report=report)
 
 

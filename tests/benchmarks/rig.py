@@ -142,6 +142,11 @@ class Rounds:
         """Within each round."""
         return [mine / other for mine, other in zip(self.values(name), self.values(to), strict=True)]
 
+    def ratios_of(self, name: str, to: str, what: str) -> list[float]:
+        """The same of something else that was measured; without rounds in which that was nothing."""
+        pairs = zip(self.more(name, what), self.more(to, what), strict=True)
+        return [mine / other for mine, other in pairs if other]
+
     def more(self, name: str, what: str) -> list[float]:
         return [reading.more[what] for reading in self.readings[name]]
 
@@ -203,7 +208,9 @@ def quantile(amounts: Sequence[float], share: float) -> float:
 
 
 def spread(ratios: Sequence[float]) -> str:
-    """Median, and the lowest and highest."""
+    """Median, and the lowest and highest; "-" of none."""
+    if not ratios:
+        return "-"
     return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 

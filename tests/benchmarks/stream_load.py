@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import uvloop
 
+from tests.benchmarks.loose_reply import LooseReply
 from tests.benchmarks.memory import resident_mib
 from tests.benchmarks.open_load import request
 from tests.benchmarks.reply import Damaged, Reply, Times
@@ -41,7 +42,8 @@ class Stream(asyncio.Protocol):
     def __init__(self, streams: Streams, number: int) -> None:
         self.streams = streams
         self.number = number
-        self.reply = Reply(events=streams.events, times=streams.times)
+        reply = LooseReply if streams.loose else Reply
+        self.reply = reply(events=streams.events, times=streams.times)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
@@ -69,8 +71,10 @@ class Stream(asyncio.Protocol):
 class Streams:
     """All of them."""
 
-    def __init__(self, events: int) -> None:
+    def __init__(self, events: int, *, loose: bool = False) -> None:
+        """`loose`: whoever hands events on may write them anew."""
         self.events = events
+        self.loose = loose
         self.times = Times()
         self.open: set[Stream] = set()
         self.endings: Counter[str] = Counter()
@@ -90,7 +94,7 @@ class Streams:
 
 async def run(asked: argparse.Namespace) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
-    streams = Streams(asked.events)
+    streams = Streams(asked.events, loose=bool(asked.loose))
     begin = time.monotonic()
     for number in range(asked.streams):
         await asyncio.sleep(begin + RAMP * number / asked.streams - time.monotonic())
@@ -130,6 +134,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--events", type=int, required=True, help="that the engine sends in a stream")
     parser.add_argument("--watch", type=int, default=0, help="whose processor time and memory to tell")
+    parser.add_argument("--loose", type=int, default=0, help="1: count events without comparing them")
     print(json.dumps(uvloop.run(run(parser.parse_args()))))
 
 

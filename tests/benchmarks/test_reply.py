@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.benchmarks.loose_reply import LooseReply
 from tests.benchmarks.reply import Damaged, Reply, Times
 from tests.benchmarks.scripted_engine import ANSWER, EVENT, LAST, REFUSAL, STREAM, chunk
 
@@ -32,6 +33,18 @@ def test_events_are_whole_in_chunks_other_than_the_engines() -> None:
     reply = Reply(events=3)
     reply.feed(STREAM + b"".join(chunk(part) for part in parts) + b"0\r\n\r\n", 0)
     assert reply.whole
+
+
+def test_a_stream_that_was_written_anew_is_counted() -> None:
+    anew = [EVENT.replace(b'"at"', b'"anew"') % each for each in SENT]
+    times = Times()
+    reply = LooseReply(events=3, times=times)
+    for at, byte in enumerate(stream(*anew)):
+        reply.feed(bytes((byte,)), at)
+    assert reply.whole
+    assert (len(times.transit), len(times.gaps)) == (3, 2)
+    with pytest.raises(Damaged):
+        LooseReply(events=4).feed(stream(*anew), 0)
 
 
 def test_what_follows_an_answer_is_given_back() -> None:

@@ -37,7 +37,8 @@ TARGETS = (
     ("capture 10 %", LITELLM, 100.0),
 )
 AGAIN = " (again)"
-TWICE = ("nginx", "capture 10 %")
+TWICE = ("direct", "nginx", "nginx mirror 100 %", "capture 10 %", "FastAPI + httpx", LITELLM)
+"""Arms of every kind, for the A/A spread."""
 WIDEST = 0.10
 """How far an arm's ratio to itself may stray from 1 on a quiet machine."""
 
@@ -69,16 +70,16 @@ def measure(folder: Path, asked: argparse.Namespace) -> tuple[Rounds, dict[str, 
             ground.tiergate("capture 100 %", "100%"),
             ground.reference(),
         ]
-        arms += [
-            Arm(name=arm.name + AGAIN, port=arm.port, pid=arm.pid, admin=arm.admin)
-            for arm in arms
-            if arm.name in TWICE
-        ]
         if asked.litellm:
             try:
                 arms.append(ground.stack.enter_context(litellm(folder, ground.serving, name=LITELLM)))
             except CannotRun as error:
                 print(f"LiteLLM skipped: {error}", flush=True)
+        arms += [
+            Arm(name=arm.name + AGAIN, port=arm.port, pid=arm.pid, admin=arm.admin)
+            for arm in arms
+            if arm.name in TWICE
+        ]
 
         def one(arm: Arm) -> Reading:
             reading = visit(arm, asked.seconds)
@@ -121,6 +122,8 @@ def figures_of(done: Rounds) -> list[Figure]:
                 )
             )
     for name in TWICE:
+        if name not in done.readings:
+            continue
         again = done.ratios(name + AGAIN, name)
         strays = max(abs(ratio - 1) for ratio in again)
         listed.append(
