@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import httpx
 
 from service.engines.asking import Page, ask_engine
-from service.engines.facts import EngineFacts
+from service.engines.facts import UNTOLD, EngineFacts
 from service.engines.pages import served_models
 from service.fleet import Backend, Ladder
 from service.reach import client_of, read_page
@@ -135,6 +135,9 @@ async def _ask(place: _Place, seconds: float) -> EngineFacts | None:
         if place.model not in models:
             raise Silent(f"it does not serve {place.model} at the moment")
         facts = await ask_engine(get, known=place.known)
+    if facts is None and place.known:
+        # It told who it is before: another engine is there, or a gateway that hides it.
+        return EngineFacts(engine=UNTOLD)
     if facts is None or (longest := models[place.model]) is None:
         return facts
     return replace(facts, max_model_len=longest)

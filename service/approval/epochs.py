@@ -19,7 +19,7 @@ def epoch_routes(desk: Desk) -> APIRouter:
 
     @router.get("/models/{model:path}/tiers/{tier:path}/epochs", summary="What evidence belongs to")
     def epochs(model: str, tier: str) -> EpochsOut:
-        """The tier's epochs, the latest first, each with all that its hash is made of; the baseline has some."""
+        """The tier's epochs, the latest first, each with all that its hash is made of."""
         find_tier(find_ladder(desk.config.ladders, model), tier)
         current = desk.config.epoch_of(model, tier)
         settlement = read_settlements(desk.db).get((model, tier), Settlement())

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 
 from service.decision.evidence import Attribution
-from service.engines.facts import EngineFacts
+from service.engines.facts import UNTOLD, EngineFacts
 
 _STACK = {
     "chat_template": "chat template",
@@ -26,7 +26,7 @@ _PRECISION = {"weights": "weights", "kv_dtype": "KV cache type"}
 
 def compare(baseline: EngineFacts | None, candidate: EngineFacts | None) -> Attribution | None:
     """Baseline against candidate; None when either tells nothing at all, so that nothing can be compared."""
-    if baseline is None or candidate is None:
+    if baseline is None or candidate is None or UNTOLD in (baseline.engine, candidate.engine):
         return None
     return Attribution(
         differences=differences(baseline, candidate, names=("baseline", "candidate")),

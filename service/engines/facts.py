@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 
+UNTOLD = "unknown"
+"""Engine of a backend that once told who it is, and now answers without."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFacts:

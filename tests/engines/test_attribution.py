@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from service.engines.attribution import changed, compare, differences, disagreement
-from service.engines.facts import EngineFacts
+from service.engines.facts import UNTOLD, EngineFacts
 from tests.engines.test_pages import LLAMA_CPP_FACTS, vllm_facts
 
 BASELINE = replace(
@@ -69,6 +69,8 @@ def test_what_either_does_not_tell_is_listed_and_not_compared() -> None:
 def test_who_tells_nothing_cannot_be_compared() -> None:
     assert compare(None, BASELINE) is None
     assert compare(BASELINE, None) is None
+    assert compare(BASELINE, EngineFacts(engine=UNTOLD)) is None
+    assert compare(EngineFacts(engine=UNTOLD), EngineFacts(engine=UNTOLD)) is None
 
 
 def test_two_engines_of_different_kinds_differ_in_all_that_both_tell() -> None:

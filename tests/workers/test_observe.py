@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.engines.facts import EngineFacts
+from service.engines.facts import UNTOLD, EngineFacts
 from service.fleet import Backend, Ladder, Tier
 from service.store.current_epochs import known_epochs
 from service.store.database import Database
@@ -89,7 +89,6 @@ def test_the_longest_context_is_that_of_the_model_which_the_tier_serves(db: Data
         vllm(**{"/metrics": (500, "")}),
         vllm(**{"/version": (503, "")}),
         vllm(**{"/metrics": (429, "")}),
-        {"/v1/models": (200, models_page("qwen"))},
     ],
 )
 def test_a_backend_that_answers_badly_or_in_part_keeps_its_last_word(pages: Pages, db: Database) -> None:
@@ -102,6 +101,26 @@ def test_a_backend_that_answers_badly_or_in_part_keeps_its_last_word(pages: Page
         (word,) = read_words(db, "m", "bf16")
     assert (word.at, word.facts.version) == (NOW, "0.32.0")
     assert read_settlements(db)["m", "bf16"].unsettled == ""
+
+
+def test_who_told_once_and_answers_without_telling_now_has_changed(db: Database) -> None:
+    served = vllm()
+    with serving(served) as url:
+        look(db, tier("bf16", url))
+        for name in ("/version", "/metrics"):
+            served[name] = (404, "")
+        look(db, tier("bf16", url), now=NOW + 30)
+        assert "is unknown (version not told)" in read_settlements(db)["m", "bf16"].unsettled
+        for number in range(2, 23):
+            look(db, tier("bf16", url), now=NOW + 30 * number)
+    assert read_settlements(db)["m", "bf16"].settled == EngineFacts(engine=UNTOLD)
+    assert len(known_epochs(db, "m", "bf16")) == 2
+
+
+def test_who_never_told_is_silent(db: Database) -> None:
+    with serving({"/v1/models": (200, models_page("qwen"))}) as url:
+        look(db, tier("bf16", url))
+    assert read_settlements(db) == {}
 
 
 def test_one_that_hangs_and_one_that_is_not_there_hold_up_nobody(db: Database) -> None:
