@@ -1,9 +1,9 @@
 """`tiergate`: every command. One module a group; each adds its commands in `register`.
 
 `setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions ·
-`policy` show, check, diff · `offline` stats, plan · `score`. A module imports what is slow to load (scipy,
-SQLAlchemy, pydantic) inside the command that needs it, so that `tiergate --help` and a typing mistake are
-answered at once.
+`policy` show, check, diff · `offline` stats, plan · `score` · `recount`. A module imports what is slow to
+load (scipy, SQLAlchemy, pydantic) inside the command that needs it, so that `tiergate --help` and a typing
+mistake are answered at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from service.cli import api, demo, drill, gate, offline, policy, proxy, score, setup, up
+from service.cli import api, demo, drill, gate, offline, policy, proxy, recount, score, setup, up
 
 app = typer.Typer(
     name="tiergate",
@@ -31,7 +31,7 @@ def _tell_version(asked: bool) -> None:
         raise typer.Exit
 
 
-for group in (setup, up, demo, drill, proxy, api, gate, policy, offline, score):
+for group in (setup, up, demo, drill, proxy, api, gate, policy, offline, score, recount):
     group.register(app)
 
 

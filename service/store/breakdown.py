@@ -90,8 +90,9 @@ def suspicious_strata(
         counts[each.tier, each.arm, each.epoch, each.evaluator, each.stratum].append(taken)
     strata: dict[Place, dict[str, dict[str, Tally]]] = {place: {} for place in places}
     for (tier, arm, epoch, evaluator, stratum), listed in counts.items():
-        if (place := Place(tier, arm, epoch)) in strata:
-            strata[place].setdefault(evaluator, {})[stratum] = tally_of(listed)
+        tally = tally_of(listed)
+        if tally.due and (place := Place(tier, arm, epoch)) in strata:
+            strata[place].setdefault(evaluator, {})[stratum] = tally
     return strata
 
 

@@ -150,6 +150,11 @@ def open_database(url: str, *, make: bool = True) -> Database:
     return database
 
 
+def connect(url: str) -> Database:
+    """A database that is there, whatever is in it: for who upgrades it. Raises StoreUnusable."""
+    return Database(_engine(_checked_url(url, make=False)))
+
+
 def _checked_url(url: str, *, make: bool) -> URL:
     try:
         parsed = make_url(url)
@@ -229,7 +234,11 @@ def _check(connection: Connection, shown_url: str) -> None:
         newer = version is not None and version > schema.VERSION
         raise StoreUnusable(
             f"the database {shown_url} has schema version {version}, this Tiergate reads {schema.VERSION}: "
-            + ("upgrade Tiergate" if newer else "start with a new database, or run the Tiergate that made it")
+            + (
+                "upgrade Tiergate"
+                if newer
+                else "stop everything that uses it, keep a copy, and run `tiergate recount --upgrade`"
+            )
         )
     if missing := set(schema.metadata.tables) - present:
         raise StoreUnusable(

@@ -110,9 +110,15 @@ def recount(db: Database, *, told: Callable[[int, int], None] | None = None, eve
     return Recount(units=counted.units, pairs=counted.pairs, rows=rows, differences=tuple(differences))
 
 
-def rebuild(db: Database, connection: Connection, *, told: Callable[[int, int], None] | None = None) -> int:
+def rebuild(
+    db: Database,
+    connection: Connection,
+    *,
+    told: Callable[[int, int], None] | None = None,
+    every: int = EVERY,
+) -> int:
     """Put what the pairs say in the place of every table of counts; how many units were counted."""
-    counted = _count(connection, told, EVERY)
+    counted = _count(connection, told, every)
     for table in TABLES:
         connection.execute(delete(table))
     add_counts(db, connection, counted.counts)

@@ -153,9 +153,12 @@ def route_of(db: Database, ladder: Ladder) -> Route:
 def read_standing(
     db: Database, ladder: Ladder, question: Question, *, now: float, up_to: str | None = None
 ) -> Standing:
-    """Every rung, or those from the baseline to `up_to`: a verdict depends on the rungs below it only."""
+    """Every rung, or those from the baseline to `up_to`.
+
+    All are read: a decision depends on the rungs below it only, but what is shown beside it on all of them.
+    """
     last = len(ladder.tiers) if up_to is None else ladder.rung(up_to) + 1
-    tiers = ladder.tiers[1:last]
+    tiers = ladder.candidates
     with db.one_moment() as connection:
         route = route_of(db, ladder)
         seen = _look(db, connection, ladder, tiers, question, route=route, now=now)
@@ -191,7 +194,7 @@ def read_standing(
                 holds=holds.get((tier.name, known.epoch), ()),
             )
         )
-    return Standing(ladder=ladder, route=route, rungs=tuple(rungs))
+    return Standing(ladder=ladder, route=route, rungs=tuple(rungs[:last]))
 
 
 def read_account(db: Database, captures: Captures, model: str | None = None, *, now: float) -> LedgerAccount:

@@ -198,7 +198,7 @@ def test_another_schema_version_says_what_fits(database, database_url):
         open_database(database_url)
     with database.write() as connection:
         connection.execute(update(schema.schema_version).values(version=schema.VERSION - 1))
-    with pytest.raises(StoreUnusable, match="start with a new database"):
+    with pytest.raises(StoreUnusable, match="tiergate recount --upgrade"):
         open_database(database_url)
 
 
