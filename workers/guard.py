@@ -64,9 +64,10 @@ def watch_serving(guard: Guard, *, now: float) -> None:
         if harmful is None:
             if not follow_slo(guard, standing, now=now):
                 climb(guard, standing, now=now)
-        elif guard.question.policy.on_harm is OnHarm.ASK:
-            harm = found[harmful.tier.name]
+            continue
+        harm = found[harmful.tier.name]
+        if harm.withheld or guard.question.policy.on_harm is OnHarm.ASK:
             tell_once(guard, harm.because, ladder.model, harmful, now, {"reasons": list(harm.reasons)})
             follow_slo(guard, standing, now=now)
         else:
-            roll_back_harm(guard, standing, harmful, found[harmful.tier.name], now=now)
+            roll_back_harm(guard, standing, harmful, harm, now=now)

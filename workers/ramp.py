@@ -23,7 +23,7 @@ from service.store.holds import HoldKind, begin_hold, end_hold
 from service.store.measurements import Measurement, latest_measurement
 from service.store.routes import RouteMoved, set_route
 from service.store.standing import Rung, Standing
-from workers.rollback import may_serve, move, problem_of
+from workers.rollback import is_withheld, may_serve, move, problem_of
 from workers.watching import ACTOR, Guard, lacks_room, publish
 
 log = logging.getLogger("tiergate.guard")
@@ -132,7 +132,7 @@ def climb(guard: Guard, standing: Standing, *, now: float) -> None:
     if warnings := _unknown_warnings(guard, rung, approval.verdict):
         _freeze(guard, model, rung, f"at {rung.weight} %: a rise is shown: {'; '.join(warnings)}", now)
         return
-    if verdict.decision is Decision.REJECT and not approval.override:
+    if is_withheld(rung) or (verdict.decision is Decision.REJECT and not approval.override):
         return
     if now < _since(standing, rung) + guard.promotion.hold_seconds:
         return
@@ -183,7 +183,7 @@ def _since(standing: Standing, rung: Rung) -> float:
 
 
 def _unknown_warnings(guard: Guard, rung: Rung, approved: Mapping[str, Any]) -> list[str]:
-    """What warns, without the criteria that did when the tier was approved."""
+    """Criteria that decide and warn, without those that did when the tier was approved."""
     assert rung.verdict is not None
     known = {finding["criterion"] for finding in approved.get("findings", ()) if finding.get("warn")}
     threshold = -math.log(guard.question.policy.alpha_warn)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from service.decision.decide import WITHHOLDING
 from service.decision.ladder import next_lower_rung
 from service.decision.policy import Gate
 from service.decision.ramp import handed_over
@@ -27,6 +28,8 @@ class Harm:
     because: str
     """`harm`: the verdict; `alarm`: the e-detector."""
     reasons: tuple[str, ...]
+    withheld: bool = False
+    """Whether the instrument, or the stack, may be at fault: then it is told, and nobody is moved."""
 
 
 def harm_of(guard: Guard, standing: Standing, *, now: float) -> dict[str, Harm]:
@@ -43,7 +46,9 @@ def harm_of(guard: Guard, standing: Standing, *, now: float) -> dict[str, Harm]:
         if does_harm(rung):
             found[rung.tier.name] = Harm(because="harm", reasons=(*rung.verdict.reasons, *alarms))
         elif alarms and not _is_approved_against_harm(rung):
-            found[rung.tier.name] = Harm(because="alarm", reasons=alarms)
+            withheld = is_withheld(rung)
+            reasons = (*alarms, *rung.verdict.reasons) if withheld else alarms
+            found[rung.tier.name] = Harm(because="alarm", reasons=reasons, withheld=withheld)
     return found
 
 
@@ -56,6 +61,12 @@ def does_harm(rung: Rung) -> bool:
     if verdict is None or verdict.decision is not Decision.REJECT:
         return False
     return verdict.gates[Gate.QUALITY] is GateState.FAILED and not _is_approved_against_harm(rung)
+
+
+def is_withheld(rung: Rung) -> bool:
+    """Whether a gate withholds acceptance and rejection alike."""
+    verdict = rung.verdict
+    return verdict is not None and any(verdict.gates[gate] is GateState.UNDECIDED for gate in WITHHOLDING)
 
 
 def _is_approved_against_harm(rung: Rung) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import redis
 
+from service.decision.evidence import Attribution
 from service.decision.policy import Asked, Criterion, Gate, OnHarm, Policy
 from service.decision.ramp import AT_ONCE, Promotion, with_share
 from service.fleet import Backend, Ladder, Limits, Route, Tier
@@ -53,6 +54,7 @@ def guard_over(
     rooms: tuple[int | None, ...] = (None, None, None),
     limits: Limits = Limits(),
     epoch_of: Callable[[str, str], str] = epoch_of,
+    attribution: Attribution | None = None,
 ) -> Guard:
     """A guard over bf16, w8a8 and w4a16 at these addresses."""
     tiers = tuple(
@@ -61,7 +63,11 @@ def guard_over(
     )
     return Guard(
         ladders={"m": Ladder(model="m", tiers=tiers, limits=limits)},
-        question=Question(policy=policy(on_harm, margin=margin, gates=gates), epoch_of=epoch_of),
+        question=Question(
+            policy=policy(on_harm, margin=margin, gates=gates),
+            epoch_of=epoch_of,
+            attribution_of=lambda model, tier: attribution,
+        ),
         db=db,
         captures=Captures(client),
         promotion=promotion,
@@ -74,7 +80,7 @@ def judged(
     *,
     harm: bool,
     benefit: bool = False,
-    count: int = 30,
+    count: int = 20,
     at: float = NOW,
     epoch: str | None = None,
     criterion: str = "structured_output",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.decision.evidence import Shown
+from service.decision.evidence import Attribution, Shown
 from service.decision.policy import Gate
 from service.decision.ramp import OnSloLoss, Promotion
 from service.fleet import Route
@@ -108,6 +108,19 @@ def test_a_step_waits_for_room_and_is_then_taken(guard_of: GuardMaker, up: str) 
     watch_serving(guard_of(up, DOWN, up, promotion=STEPS), now=NOW + HOUR)
     assert serving(guard) == {"bf16": 95, "w8a8": 5}
     watch_serving(guard_of(up, up, up, promotion=STEPS, rooms=(64, 16, None)), now=NOW + HOUR)
+    assert serving(guard) == {"bf16": 75, "w8a8": 25}
+
+
+def test_a_step_waits_until_the_engines_are_settled(guard_of: GuardMaker, up: str) -> None:
+    gates = (Gate.ATTRIBUTION,)
+    unsettled = Attribution(unsettled="w8a8: its backends disagree")
+    guard = guard_of(up, up, up, promotion=STEPS, gates=gates, attribution=unsettled)
+    approve(guard.db, "w8a8", weight=5)
+    watch_serving(guard, now=NOW + HOUR)
+    assert serving(guard) == {"bf16": 95, "w8a8": 5}
+    watch_serving(
+        guard_of(up, up, up, promotion=STEPS, gates=gates, attribution=Attribution()), now=NOW + HOUR
+    )
     assert serving(guard) == {"bf16": 75, "w8a8": 25}
 
 

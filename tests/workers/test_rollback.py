@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from service.decision.policy import OnHarm
+from service.decision.evidence import Attribution
+from service.decision.policy import Gate, OnHarm
 from service.decision.verdict import Decision
 from service.fleet import Limits, Route
 from service.store.captures import Captures
@@ -78,6 +79,23 @@ def test_where_the_policy_says_ask_an_alarm_is_logged_once(sqlite_guard_of: Guar
     assert serving(guard) == {"w8a8": 100}
     assert actions(guard).count(("guard", "alarm")) == 1
     assert dict(guard.acted) == {("alarm", "m"): 1}
+
+
+def test_an_alarm_is_told_and_moves_nobody_while_the_stack_may_be_at_fault(
+    sqlite_guard_of: GuardMaker, up: str
+) -> None:
+    gates = (Gate.ATTRIBUTION,)
+    unsettled = Attribution(unsettled="w8a8: its backends disagree")
+    guard = sqlite_guard_of(up, up, up, gates=gates, attribution=unsettled)
+    approve(guard.db, "w8a8")
+    worsened(guard)
+    watch_serving(guard, now=NOW + 3)
+    watch_serving(guard, now=NOW + 3)
+    assert serving(guard) == {"w8a8": 100}
+    [told] = log_of(guard, "alarm")
+    assert told.detail["reasons"][1] == "attribution: w8a8: its backends disagree"
+    watch_serving(sqlite_guard_of(up, up, up, gates=gates, attribution=Attribution()), now=NOW + 4)
+    assert serving(guard) == {"bf16": 100}
 
 
 def test_what_came_before_the_promotion_is_not_watched(sqlite_guard_of: GuardMaker, up: str) -> None:
@@ -185,9 +203,9 @@ def test_two_rungs_down_are_two_rollbacks_and_then_the_baseline_stays(guard_of: 
     ],
 )
 def test_it_goes_only_where_there_is_declared_room(
-    rooms: tuple[int | None, ...], limits: Limits, target: str | None, guard_of: GuardMaker, up: str
+    rooms: tuple[int | None, ...], limits: Limits, target: str | None, sqlite_guard_of: GuardMaker, up: str
 ) -> None:
-    guard = guard_of(up, up, up, rooms=rooms, limits=limits)
+    guard = sqlite_guard_of(up, up, up, rooms=rooms, limits=limits)
     approve(guard.db, "w8a8")
     judged(guard.db, "w8a8", harm=False)
     approve(guard.db, "w4a16")
