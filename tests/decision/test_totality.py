@@ -26,6 +26,9 @@ from service.decision.eprocess import (
     log_e_noninferiority,
     log_mean,
 )
+from service.decision.evidence import Attribution, Evidence, Measured, Shown
+from service.decision.explain import explain
+from service.decision.ladder import decide_ladder
 from service.decision.multiplicity import attempt_alpha, holm, log_e_holm, log_harm_threshold
 from service.decision.planning import (
     discordance_limit,
@@ -35,11 +38,14 @@ from service.decision.planning import (
 )
 from service.decision.policy import (
     AlphaSpending,
+    Asked,
     BaselineAfterApproval,
     Criterion,
+    Gate,
     Hypothesis,
     LadderRule,
     Policy,
+    Role,
 )
 from service.decision.quantile import fewest_values, limit_ranks
 from service.decision.strata import worst_strata
@@ -47,6 +53,7 @@ from service.decision.tally import Tally, Triple
 from service.decision.tenants import read_tenants
 from service.decision.thresholds import thresholds
 from service.decision.unscored import log_e_uneven
+from service.decision.verdict import Decision
 
 MOST = 10**7
 
@@ -319,3 +326,68 @@ def test_strata_tenants_and_the_last_pair(
         planned = planned_max_pairs(policy, criterion, tally, limits, control=tally)
         assert (planned is None) == (tally.n < criterion.min_pairs)
         assert planned is None or planned >= criterion.min_pairs
+
+
+of_criteria = st.dictionaries(st.sampled_from(["x", "y", "z"]), tallies(), max_size=3)
+parts_of_criteria = st.dictionaries(
+    st.sampled_from(["x", "y", "z"]),
+    st.dictionaries(st.sampled_from("abc"), tallies(), max_size=2),
+    max_size=2,
+)
+measured = st.none() | st.builds(Measured, shown=st.sampled_from(Shown), reason=st.just("measured"))
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_every_evidence_under_every_policy_has_a_verdict_and_its_explanation(data: st.DataObject) -> None:
+    roles = data.draw(st.permutations([Role.DECISIVE, *data.draw(st.tuples(*[st.sampled_from(Role)] * 2))]))
+    policy = Policy(
+        criteria=tuple(
+            Criterion(
+                evaluator=name,
+                role=role,
+                margin=data.draw(margins),
+                hypothesis=data.draw(st.sampled_from(Hypothesis)),
+                max_pairs=data.draw(st.none() | st.integers(300, MOST)),
+            )
+            for name, role in zip("xyz", roles, strict=True)
+        ),
+        alpha_accept=data.draw(error_rates),
+        alpha_strata=data.draw(error_rates),
+        gates={gate: data.draw(st.sampled_from(Asked)) for gate in Gate} | {Gate.QUALITY: Asked.REQUIRED},
+        alpha_spending=data.draw(st.sampled_from(AlphaSpending)),
+        ladder_rule=data.draw(st.sampled_from(LadderRule)),
+        tenant_share_cap=data.draw(st.none() | st.floats(0.01, 1)),
+        longest_seconds=data.draw(st.none() | st.floats(0, 1e9)),
+    )
+    candidates = [
+        Evidence(
+            model="m",
+            tier=tier,
+            epoch="e",
+            attempt=data.draw(st.integers(1, 1000)),
+            tiers_under_test=2,
+            tallies=data.draw(of_criteria),
+            control=data.draw(st.none() | of_criteria),
+            strata=data.draw(parts_of_criteria),
+            strata_under_test=3,
+            tenants=data.draw(parts_of_criteria),
+            attribution=data.draw(st.none() | st.just(Attribution(unsettled="replicas disagree"))),
+            slo=data.draw(measured),
+            money=data.draw(measured),
+            max_pairs=data.draw(st.dictionaries(st.sampled_from("xyz"), st.integers(1, MOST))),
+            age_seconds=data.draw(st.none() | st.floats(0, 1e9)),
+        )
+        for tier in ("a", "b")
+    ]
+    for evidence, verdict in zip(candidates, decide_ladder(policy, candidates), strict=True):
+        assert verdict.reasons
+        assert verdict.not_shown <= (verdict.decision is Decision.UNDECIDED)
+        if verdict.decision is Decision.ACCEPT:
+            assert {finding.decision for finding in verdict.decisive} == {Decision.ACCEPT}
+        if any(finding.decision is Decision.REJECT for finding in verdict.decisive):
+            assert verdict.decision is not Decision.ACCEPT
+        for finding in verdict.decisive:
+            assert finding.log_e_holm is not None
+            assert finding.log_e_holm <= finding.log_e.harm + 1e-9
+        assert explain(policy, evidence, verdict)[-1].title == "decision"
