@@ -55,6 +55,25 @@ def listening(*, certificate: str, key: str, client_ca: str | None = None) -> ss
     return context
 
 
+def try_out(context: ssl.SSLContext) -> None:
+    """Shake hands with a listener's context as a client that trusts anybody; TlsUnusable when that fails.
+
+    What makes a context need not make a handshake: clients take a chain of a hundred kilobytes at most.
+    """
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname = False
+    trusting.verify_mode = ssl.CERT_NONE
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = trusting.wrap_bio(back, there)
+    server = context.wrap_bio(there, back, server_side=True)
+    try:
+        for side in (client, server, client):  # TLS 1.3 asks for a client's certificate after that
+            with contextlib.suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+    except ssl.SSLError as error:
+        raise TlsUnusable(Part.CERTIFICATE, f"no client can use it: {_reason(error)}") from None
+
+
 @lru_cache(maxsize=64)
 def connecting(
     *,

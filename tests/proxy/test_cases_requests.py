@@ -11,6 +11,7 @@ import pytest
 import zstandard
 
 from service.proxy.config import ClientLimits
+from tests.patience import PATIENCE
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, eventually, ladder
@@ -165,6 +166,36 @@ async def test_an_upload_in_parts_and_chunks_passes_unchanged(
     assert (await client.answer()).status == 200
     assert backend.last.body == body
     assert proxy.ledger["skipped|m|not_generation"] == 1
+    client.close()
+
+
+async def test_a_body_in_countless_chunks_leaves_everybody_else_their_turns(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    """One read of it at a time, of 256,000 bytes at most, and not as many as there is to read."""
+    backend = await start_backend()
+    proxy = await start_proxy(ladder(backend.url))
+    client = await proxy.connect()
+    body = b'{"model":"m","x":"' + b"x" * 400_000 + b'"}'
+    sending = asyncio.get_running_loop().create_task(
+        client.send(
+            b"POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + b"".join(b"1\r\n%c\r\n" % byte for byte in body)
+            + b"0\r\n\r\n"
+        )
+    )
+    await eventually(lambda: bool(proxy.plane.clients))
+    [connection] = proxy.plane.clients
+    read, most = 0, 0
+    async with asyncio.timeout(PATIENCE):
+        while not backend.requests:
+            await asyncio.sleep(0)
+            before, read = read, connection._reader.bytes_read
+            most = max(most, read - before)
+    assert most <= 256_000 // len(b"1\r\nx\r\n") + 1
+    await sending
+    assert (await client.answer()).status == 200
+    assert backend.last.body == body
     client.close()
 
 

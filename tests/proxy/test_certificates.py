@@ -70,6 +70,18 @@ def test_a_renewed_pair_is_taken_when_two_looks_agree(current: ListenerTls, auth
     assert looked(watch, 3) is None
 
 
+def test_a_chain_that_no_client_takes_is_refused_and_the_one_in_use_stands(current: ListenerTls) -> None:
+    """As of a hook that appends the certificate each time instead of writing it."""
+    watch = Watch(current)
+    current.certificate_file.write_text(current.certificate * 300)
+    assert watch.look() is None
+    with pytest.raises(TlsUnusable, match="no client can use it: excessive message size"):
+        watch.look()
+    assert watch.current == current
+    current.certificate_file.write_text(current.certificate * 3)
+    assert looked(watch) is not None, "odd, and harmless"
+
+
 def test_a_pair_that_is_written_in_two_steps_is_never_taken_for_broken(
     current: ListenerTls, authority: Authority
 ) -> None:

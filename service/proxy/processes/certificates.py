@@ -18,7 +18,7 @@ _Texts = tuple[str, str, str | None]
 def read_tls(certificate_file: Path, key_file: Path, client_ca_file: Path | None = None) -> ListenerTls:
     """What a listener needs, tried out; raises `TlsUnusable`, whose part says which file is at fault."""
     certificate, key, client_ca = _read(certificate_file, key_file, client_ca_file)
-    tls.listening(certificate=certificate, key=key, client_ca=client_ca)
+    tls.try_out(tls.listening(certificate=certificate, key=key, client_ca=client_ca))
     return ListenerTls(
         certificate_file=certificate_file,
         key_file=key_file,

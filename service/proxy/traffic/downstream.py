@@ -10,7 +10,7 @@ from service.proxy.entry.door import OwnAnswer
 from service.proxy.http.errors import Refusal, own_answer, refusal_bytes, request_timeout
 from service.proxy.http.requests import Inbound, RequestReader
 from service.proxy.traffic.relay import Relay
-from service.proxy.traffic.sockets import has_hung_up, reset
+from service.proxy.traffic.sockets import has_hung_up, reset, take_turns
 
 if TYPE_CHECKING:
     from service.proxy.traffic.plane import DataPlane
@@ -21,6 +21,8 @@ TURNS = 32
 """Requests of one client that are answered without a backend before everybody else has a turn."""
 READ_AHEAD_BYTES = 256 * 1024
 """Bodies of a client's next requests that are read while an answer is under way; one read more at most."""
+FULL_READ = 128 * 1024
+"""Bytes after which others have their turn; they may be tens of thousands of chunks."""
 LEAST_RATE = 1024
 """Bytes a second of a body."""
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -80,6 +82,8 @@ class ClientConnection(asyncio.Protocol):
         if self._lingers_until is None and not self._half_closed:
             self._reader.feed(received)
             self._advance()
+        if len(received) >= FULL_READ and not self._reading_paused:
+            take_turns(self._transport, lambda: not self._reading_paused)
 
     def eof_received(self) -> bool:
         """A client that ends its side has gone, unless the configuration says that it may still listen."""

@@ -6,6 +6,7 @@ import asyncio
 import select
 import socket
 import struct
+from collections.abc import Callable
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -19,6 +20,18 @@ def has_hung_up(transport: asyncio.BaseTransport, *, half_close: bool) -> bool:
     poll = select.poll()
     poll.register(transport.get_extra_info("socket").fileno(), ends)
     return bool(poll.poll(0))
+
+
+def take_turns(transport: asyncio.Transport, may_read_on: Callable[[], bool]) -> None:
+    """Read from it again after everybody else: the loop would go on while there is more."""
+
+    def read_on() -> None:
+        if may_read_on() and not transport.is_closing():
+            transport.resume_reading()
+
+    if not transport.is_closing():
+        transport.pause_reading()
+        asyncio.get_running_loop().call_soon(read_on)
 
 
 def reset(transport: asyncio.WriteTransport) -> None:
