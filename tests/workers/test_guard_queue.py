@@ -101,6 +101,18 @@ def test_harm_is_rolled_back_within_a_minute_behind_100_000_replays_and_while_no
     assert (entry.actor, entry.tier, entry.detail["from"]) == ("guard", "bf16", "w4a16")
     assert redis_client.llen(settings.proxy.mirroring.queue) >= BACKLOG
     until(lambda: published(redis_client) == {"bf16": 100}, 60.0, lambda: guard.log)
+    counted = 'tiergate_guard_actions_total{action="roll_back",model="m"}'
+    until(lambda: counts(redis_client).get(counted) == 1, 60.0, lambda: guard.log)
+
+
+def counts(client: redis.Redis) -> dict[str, int]:
+    """What the guard counted for Prometheus."""
+    found: dict[str, int] = {}
+    for key in client.scan_iter("tiergate:*", _type="HASH"):
+        for name, value in client.hgetall(key).items():
+            if name.startswith(b"tiergate_guard_"):
+                found[name.decode()] = int(value)
+    return found
 
 
 def published(client: redis.Redis) -> dict[str, int]:
