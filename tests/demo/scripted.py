@@ -52,11 +52,15 @@ class Scripted:
             "conversations": self.judged, "harm": 0, "benefit": 0, "estimate": 0.0, "margin": 0.2,
             "interval": {"lower": -0.1, "upper": 0.1, "level": 0.9, "method": "e-process"},
             "log_e": {"noninferiority": 0.0, "harm": 0.0, "warn": 0.0}, "warn": False, "more_pairs": None,
+            "role": "decisive", "not_shown": False, "worst_strata": [], "log_e_holm": None,
+            "max_pairs": None,
         }  # fmt: skip
         return {
             "model": "smollm2", "tier": tier, "decision": decision, "reasons": [], "findings": [finding],
             "gates": {"quality": "passed", "control": "passed", "coverage": "passed",
                       "slo": "not_asked", "money": "not_asked"},
+            "not_shown": False, "baseline_after_approval": "kept", "age_seconds": None,
+            "thresholds": {"accept": 20.0, "harm": 60.0, "strata": 6000.0},
             "epoch": "e" * 64, "attempt": 1, "alpha": 0.05, "policy": {"criteria": [asked]},
             "production": {"in_force": False, "criteria": [{**asked, "margin": 0.01, "more_pairs": 481}]},
             "evaluated_at": "2026-01-01T12:00:00Z",
