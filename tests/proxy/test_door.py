@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import zstandard
@@ -76,6 +77,103 @@ async def test_what_is_not_captured_says_why_and_still_passes(
     assert (await proxy.ask(request_bytes)).status == 200
     assert proxy.ledger[f"skipped|m|{reason}"] == 1
     assert "sampled|m" not in proxy.ledger
+
+
+URL = "https://elsewhere/y"
+
+
+def said(*parts: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": list(parts)}]
+
+
+REMOTE = [
+    ("chat/completions", {"messages": said({"type": "image_url", "image_url": {"url": URL}})}),
+    ("chat/completions", {"messages": said({"type": "video_url", "video_url": {"url": "file:///a.mp4"}})}),
+    ("chat/completions", {"messages": said({"type": "audio_url", "audio_url": {"url": "s3://a"}})}),
+    ("responses", {"input": said({"type": "input_image", "image_url": URL})}),
+    ("responses", {"input": said({"type": "input_file", "file_url": URL})}),
+    (
+        "responses",
+        {"input": [{"type": "function_call_output", "output": [{"type": "input_image", "image_url": URL}]}]},
+    ),
+    ("messages", {"messages": said({"type": "image", "source": {"type": "url", "url": URL}})}),
+    ("messages", {"messages": said({"type": "document", "source": {"type": "url", "url": URL}})}),
+    (
+        "messages",
+        {
+            "messages": said(
+                {"type": "tool_result", "content": [{"type": "image", "source": {"type": "url", "url": URL}}]}
+            )
+        },
+    ),
+]
+STATEFUL = [
+    ("chat/completions", {"messages": said({"type": "file", "file": {"file_id": "f"}})}),
+    (
+        "chat/completions",
+        {"messages": said({"type": "text", "text": "x"}), "tools": [{"type": "web_search"}]},
+    ),
+    ("responses", {"input": "x", "previous_response_id": "r"}),
+    ("responses", {"input": "x", "conversation": {"id": "c"}}),
+    ("responses", {"input": "x", "prompt": {"id": "p"}}),
+    ("responses", {"input": [{"type": "item_reference", "id": "i"}]}),
+    ("responses", {"input": said({"type": "input_image", "file_id": "f"})}),
+    ("responses", {"input": "x", "tools": [{"type": "mcp", "server_url": URL}]}),
+    ("messages", {"messages": said({"type": "text", "text": "x"}), "container": "c"}),
+    ("messages", {"messages": said({"type": "text", "text": "x"}), "mcp_servers": [{"url": URL}]}),
+    ("messages", {"messages": said({"type": "document", "source": {"type": "file", "file_id": "f"}})}),
+    (
+        "messages",
+        {
+            "messages": said({"type": "text", "text": "x"}),
+            "tools": [{"type": "web_search_20250305", "name": "web_search"}],
+        },
+    ),
+]
+NEITHER = [
+    ("chat/completions", {"messages": said({"type": "text", "text": URL})}),
+    ("completions", {"prompt": f'{URL} {{"image_url": {{"url": "{URL}"}}, "file_id": "f"}}'}),
+    ("completions", {"prompt": [1, 2, 3], "previous_response_id": "means nothing here"}),
+    ("responses", {"input": said({"type": "input_image", "image_url": "data:image/png;base64,AA"})}),
+    ("responses", {"input": "x", "previous_response_id": None, "tools": [{"type": "function", "name": "f"}]}),
+    ("messages", {"messages": said({"type": "image", "source": {"type": "base64", "data": "AA"}})}),
+    (
+        "messages",
+        {
+            "messages": said({"type": "text", "text": "x"}),
+            "tools": [{"type": "bash_20250124", "name": "bash"}],
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "body", "reason"),
+    [
+        *((endpoint, body, Skipped.REMOTE_MEDIA) for endpoint, body in REMOTE),
+        *((endpoint, body, Skipped.STATEFUL) for endpoint, body in STATEFUL),
+        *((endpoint, body, None) for endpoint, body in NEITHER),
+    ],
+)
+@pytest.mark.parametrize("is_streamed", [False, True])
+async def test_what_another_backend_could_not_answer_is_skipped_on_every_endpoint(
+    endpoint: str,
+    body: dict[str, Any],
+    reason: Skipped | None,
+    is_streamed: bool,
+    start_backend: StartBackend,
+    start_proxy: StartProxy,
+) -> None:
+    backend = await start_backend()
+    proxy = await start_proxy(ladder(backend.url))
+    content = json.dumps({"model": "m", **body, "stream": is_streamed}).encode()
+    assert (await proxy.ask(post(content, path=f"/v1/{endpoint}".encode()))).status == 200
+    assert backend.last.body == content, "it passes all the same"
+    if reason is None:
+        assert proxy.ledger["sampled|m"] == 1
+    else:
+        assert proxy.ledger[f"skipped|m|{reason}"] == 1
+        assert "sampled|m" not in proxy.ledger
 
 
 @pytest.mark.parametrize(
