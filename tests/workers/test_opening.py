@@ -91,3 +91,44 @@ def test_probes_of_a_capture_are_the_same_on_every_worker() -> None:
     first, again = opened(capture), opened(capture)
     assert first.questions == again.questions
     assert len(first.questions) == 4
+
+
+def asked(*turns: str, **more: object) -> dict[str, object]:
+    """A conversation of so many user turns, with the instructions of an English application."""
+    messages: list[dict[str, str]] = [{"role": "system", "content": "You are a helpful assistant."}]
+    for turn in turns:
+        messages += [{"role": "user", "content": turn}, {"role": "assistant", "content": "好的。"}]
+    return {"model": "m", "messages": messages[:-1], **more}
+
+
+@pytest.mark.parametrize(
+    ("body", "strata"),
+    [
+        (asked("What is the total of the invoice?"), ("unconstrained", "en", "1")),
+        (asked("发票总额是多少？"), ("unconstrained", "zh", "1")),
+        (asked("发票总额是多少？", "再算一次。"), ("unconstrained", "zh", "2-5")),
+        (asked(*["и так далее"] * 7), ("unconstrained", "other", "6-20")),
+        (
+            asked("List the items as JSON, please.", response_format={"type": "json_object"}),
+            ("constrained", "en", "1"),
+        ),
+    ],
+)
+def test_the_strata_of_a_capture_are_told_from_what_was_asked(
+    body: dict[str, object], strata: tuple[str, ...]
+) -> None:
+    """Whatever was answered, or went wrong."""
+    captures = [
+        replace(exchange(body, answer), stratum="2k-8k/structured/stream")
+        for answer in ("Fine.", "很好，谢谢。", None)
+    ]
+    found = {opened(capture).marginals for capture in captures}
+    names = ("constrained", "language", "turns")
+    assert found == {
+        (
+            "length=2k-8k",
+            "structured=structured",
+            "streaming=stream",
+            *(f"{name}={bucket}" for name, bucket in zip(names, strata, strict=True)),
+        )
+    }
