@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from service.approval.production import is_as_strict, production_of
-from service.decision.policy import Asked, Criterion, Gate, Hypothesis, Policy
+from service.decision.policy import Asked, Criterion, Gate, Hypothesis, Policy, Role
 from tests.approval.live import WIDE
 
 STRICT = Policy(criteria=(Criterion(evaluator="refusal", hypothesis=Hypothesis.EQUIVALENT),))
@@ -33,6 +33,7 @@ def test_production_keeps_the_criteria_and_their_hypotheses() -> None:
         (replace(STRICT, criteria=(Criterion(evaluator="refusal", margin=0.005),)), True),
         (replace(STRICT, criteria=(Criterion(evaluator="refusal", margin=0.02),)), False),
         (replace(STRICT, criteria=(Criterion(evaluator="refusal", min_pairs=20),)), False),
+        (replace(STRICT, criteria=(*STRICT.criteria, Criterion(evaluator="x", role=Role.SHOWN))), True),
     ],
 )
 def test_a_policy_is_as_strict_when_no_part_of_it_is_laxer(policy: Policy, strict: bool) -> None:

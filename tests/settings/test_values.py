@@ -36,6 +36,9 @@ def test_the_same_configuration_has_the_same_epoch(minimal: dict[str, Any], load
         (("policy", "margin"), "2pp"),
         (("policy", "alpha"), {"accept": "1%"}),
         (("policy", "criteria"), {"refusal": {}}),
+        (("policy", "alpha"), {"strata": "2%"}),
+        (("policy", "units"), "closed_conversations"),
+        (("policy", "baseline_after_approval"), "switched_off"),
         (("probe", "max_tokens"), 1024),
         (("models", "qwen", "probe"), {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}),
     ],
@@ -56,6 +59,8 @@ def test_what_changes_answers_or_their_judgement_starts_a_new_epoch(
         (("mirror", "sample"), "50%"),
         (("policy", "gates"), {"slo": "off"}),
         (("policy", "min_pairs"), 20),
+        (("policy", "longest"), "30d"),
+        (("policy", "tenant_share_cap"), "50%"),
     ],
 )
 def test_what_changes_no_answer_keeps_the_epoch(
@@ -73,3 +78,16 @@ def test_each_tier_has_its_own_epoch_and_unknown_names_have_none(
     for model, tier in (("qwen", "w4a16"), ("other", "bf16")):
         with pytest.raises(KeyError):
             found.epoch_of(model, tier)
+
+
+def test_a_criterion_that_is_only_shown_may_come_and_go_and_one_that_decides_may_not(
+    minimal: dict[str, Any], loaded: Loaded
+) -> None:
+    def epoch(**criteria: dict[str, str]) -> str:
+        return loaded(changed(minimal, ("policy", "criteria"), criteria)).epoch_of("qwen", "w8a8")
+
+    alone = epoch(refusal={})
+    assert epoch(refusal={}, structured_output={"role": "shown"}) == alone
+    assert epoch(refusal={}, structured_output={"role": "muted"}) == alone
+    assert epoch(refusal={}, structured_output={}) != alone
+    assert epoch(refusal={"max_pairs": "9k"}) == alone
