@@ -58,9 +58,8 @@ class StandardError(io.TextIOBase):
 
     def flush(self) -> None:
         """A line that is not complete need not wait for its end."""
-        if (
-            self._begun
-        ):  # the interpreter flushes last of all, when a lock may be held by a thread it has stopped
+        # The interpreter flushes last of all, when a thread that it has stopped may hold the lock.
+        if self._begun:
             with self._changed:
                 begun, self._begun = self._begun, ""
                 self._add(begun)
