@@ -14,6 +14,7 @@ ALL = {
     "profile": "profile",
     "shipping": "shipping",
     "worker_pairs": "worker_pairs",
+    "verdict": "verdict",
     "isolation": "isolation",
     "soak": "soak",
 }
