@@ -62,7 +62,7 @@ class ValkeyServer:
 
     def client(self) -> redis.Redis:
         """A fresh client; close it, or use it in a `with` block."""
-        return redis.Redis.from_url(self.url, socket_timeout=5, socket_connect_timeout=5)
+        return redis.Redis.from_url(self.url, socket_timeout=20, socket_connect_timeout=20)
 
     def start(self) -> None:
         command = [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1"]

@@ -293,7 +293,7 @@ async def test_clients_do_not_notice_that_redis_refuses_and_the_ledger_does(
 async def test_a_capture_in_redis_is_sealed_and_the_queue_holds_ids_only(
     valkey: ValkeyServer, start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
-    store = CaptureStore.open(valkey.url, valkey.url)
+    store = CaptureStore.open(valkey.url, valkey.url, timeout=PATIENCE)
     proxy = await start_proxy(ladder((await start_backend()).url), store=store)
     body = b'{"model":"m","messages":[{"role":"user","content":"a very private prompt"}]}'
     assert (await proxy.ask(post(body))).status == 200

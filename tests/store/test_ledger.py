@@ -24,8 +24,8 @@ from tests.patience import PATIENCE
 class Proxy:
     """Counts and ships as a proxy does."""
 
-    def __init__(self, url, instance="i", model="m", **limits):
-        self.store = CaptureStore.open(url, url, **limits)
+    def __init__(self, url, instance="i", model="m", timeout=PATIENCE):
+        self.store = CaptureStore.open(url, url, timeout=timeout)
         self.instance, self.model = instance, model
         self.counters = Counter()
         self.sequence = 0
@@ -180,7 +180,7 @@ async def test_a_capture_that_a_worker_finds_missing_is_lost_once(database, prox
 
 
 async def test_it_reconciles_after_redis_was_frozen_though_a_dropped_batch_arrived(database, own_valkey):
-    proxy = Proxy(own_valkey.url)
+    proxy = Proxy(own_valkey.url, timeout=1.0)
     captures = open_captures(own_valkey.url)
     first = await proxy.serve(sampled=2)
     own_valkey.freeze()

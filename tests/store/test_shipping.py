@@ -31,7 +31,7 @@ PLENTY = 1 << 30
 
 @asynccontextmanager
 async def opened(url, *, broker=None, **limits):
-    store = CaptureStore.open(url, broker or url, **limits)
+    store = CaptureStore.open(url, broker or url, **{"timeout": PATIENCE} | limits)
     try:
         yield store
     finally:
@@ -114,7 +114,7 @@ async def test_a_stopped_store_is_down_at_once_and_used_again_when_it_is_back(ow
 
 
 async def test_a_frozen_store_is_down_within_its_time_limit_and_leaves_one_batch_in_doubt(own_valkey):
-    async with opened(own_valkey.url) as store:
+    async with opened(own_valkey.url, timeout=1.0) as store:
         await ship(store, batch_of("a"))
         own_valkey.freeze()
         for number in range(3):
@@ -147,7 +147,7 @@ async def test_a_cancelled_batch_is_in_doubt_as_well(own_valkey):
 
 
 async def test_ledger_and_ping_of_a_frozen_store_end_within_their_time_limit(own_valkey):
-    async with opened(own_valkey.url) as store:
+    async with opened(own_valkey.url, timeout=1.0) as store:
         await store.ping()
         own_valkey.freeze()
         started = time.monotonic()

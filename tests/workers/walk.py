@@ -95,7 +95,7 @@ def ship(
     """Put captures where a proxy puts them, with one message for each batch; their ids."""
 
     async def go() -> None:
-        store = CaptureStore.open(redis_url, redis_url, timeout=5)
+        store = CaptureStore.open(redis_url, redis_url, timeout=60)
         for start in range(0, len(captures), batch):
             part = captures[start : start + batch]
             await store.ship(
