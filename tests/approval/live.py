@@ -259,7 +259,7 @@ def live_api(
         policy=policy,
         epoch_of=lambda model, tier: f"epoch-{tier}",
         evaluators=dict.fromkeys(CRITERIA, "1"),
-        **{"probe_seconds": 1.0, **config},
+        **{"probe_seconds": 20.0, **config},
     )
     app = create_app(told, db, captures, pages=pages, public_pages=public_pages, now=clock)
     try:

@@ -270,7 +270,7 @@ def test_a_dead_target_of_a_rollback_is_refused_unless_a_person_insists(
             api.accept("w8a8")
             client = api.client("approve")
             client.put(approval("w8a8"), json={})
-            baseline.statuses["/health"] = 0
+            baseline.statuses["/health"] = 503
             assert code(client.post(ROLLBACK)) == (409, "target_unhealthy")
             assert code(client.delete(approval("w8a8"))) == (409, "target_unhealthy")
             assert serving(api) == "w8a8"
