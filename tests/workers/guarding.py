@@ -71,6 +71,7 @@ def guard_over(
         db=db,
         captures=Captures(client),
         promotion=promotion,
+        health_seconds=20.0,
     )
 
 
