@@ -1,0 +1,200 @@
+"""How English declines: patterns over one sentence in lower case with straight quotes.
+
+Every repetition is bounded and every sentence belongs to a bounded head, so matching is linear in it.
+"""
+
+from __future__ import annotations
+
+import re
+
+
+def _either(*phrases: str) -> str:
+    return f"(?:{'|'.join(phrases)})"
+
+
+_ADVERB = (
+    r"(?: (?:really|truly|simply|just|also|still|therefore|unfortunately|sadly|honestly|ethically"
+    r"|legally|morally|directly|personally|politely|respectfully|firmly|kindly"
+    r"|in good conscience)){0,4}(?:,? as an? [\w ]{1,25}?,?)?"
+)
+_UNABLE = (
+    _either(
+        r"not (?:able|allowed|permitted|programmed|designed|comfortable|willing|going|prepared"
+        r"|authori[sz]ed)",
+        "unable",
+        "not in a position",
+        "not at liberty",
+    )
+    + "(?: (?:to|with))?"
+)
+_CANNOT = _either("can'?t", "cannot", "can not", "won'?t", "will not", rf"(?:am|'m){_ADVERB} {_UNABLE}")
+_ACT = _either(
+    r"advis|answer|assist|be (?:able|part|involved|a party|tell|giv|teach|help)|comment|complet|comply"
+    r"|condon|continu|craft|creat|describ|disclos|discuss|display|do (?:that|this|it|so|what)|draft"
+    r"|encourag|endors|engag|entertain|explain|facilitat|find or|fulfil|generat|giv(?:e"
+    r"|ing) (?!an exact)|go (?:along|into|there)|help|impersonat|instruct|list\b|offer|participat"
+    r"|play along|proceed|produc|promot|provid|recit|recommend|reply|respond|reveal|role-?play"
+    r"|say (?:that|this)|shar(?:e|ing)|show you|spell out|summari[sz]|support|take part|talk about|teach"
+    r"|tell (?:you|people|anyone)|translat|walk you|writ"
+)
+_THAT = _either(
+    r"(?:with |to )?(?:that|this|these|such|it)\b(?! (?:month|week|year|day|time))",
+    r"(?:with |to )?(?:your|the|any) (?:request|question|query|prompt|topic)",
+)
+_SELF = r"\bi(?: am|'m)?"
+_HARMLESS = (
+    r"(?!(?: \w+)? ?(?:help (?:but|feel|think|notic|smil|laugh|wonder|admir|falling)|wait|believe"
+    r"|imagine|promise|guarantee|complain|deny|resist|only\b|overstate|lie\b|bore|hesitate|stop|agree"
+    r"|disagree|thank|praise|emphasi[sz]e|stress|be (?:sure|certain|happier|prouder|more|home|there|late"
+    r"|back|long)|think of|say (?:for|with|enough|whether|which|much|(?:that )?i\b)|ask for|fault|argue"
+    r"|pretend|wish|afford|find (?:any|a|the|fault)|see (?:an?|any|why|the (?:file|attach|image))"
+    r"|tell (?:from|if|whether|which|you (?:how (?!to\b)|why|enough))|make out"
+    r"|recommend [^.!?]{0,50}?(?:enough|highly)))"
+)
+
+STRONG = re.compile(
+    _either(
+        rf"{_SELF}{_ADVERB} ?{_CANNOT}{_ADVERB}{_HARMLESS} {_ACT}",
+        rf"{_SELF}{_ADVERB} ?{_CANNOT}{_ADVERB}[.!]*$",
+        rf"\bi(?:'m| am) (?:not |just |only )*an? [\w ]{{2,25}},?(?: and| so)?(?: i)? ?{_CANNOT} {_ACT}",
+        rf"^(?:(?:i'm |i am )?(?:sorry|apologies|unfortunately),? (?:but )?)?(?:{_CANNOT}|unable to"
+        rf"|not able to) (?:help|assist|comply|answer|do that|do this)",
+        rf"\bwe(?: are|'re)?{_ADVERB} ?(?:{_CANNOT}|{_UNABLE}) [a-z]+ {_THAT}",
+        r"\b(?:i|we)(?:'ll|'d| will| must| have| need| would|(?:'m| am) going)?(?: to have| to"
+        r"| have)?(?: to| (?:prefer|choose|like) to)?(?: (?:politely|respectfully|firmly|kindly"
+        r"|therefore))? (?:decline\b|refuse\b|refrain from|abstain from|pass on (?:this|that|your)"
+        r"|say no\b)(?! if| when)",
+        r"\bi(?:'d| would)? (?:rather|prefer)(?: not\b(?! to be)| that we (?:change|talk|move|drop)"
+        r"| we (?:changed|talked))",
+        r"\bi (?:don'?t|do not) (?:feel (?:able|comfortable|right)|assist|condone|engage in"
+        r"|participate in|think (?:i should|(?:it|that|this)(?:'s| is| would be) (?:appropriate"
+        r"|right) (?:for me|to (?:assist|help|provide|write|share|answer|discuss|give)))|want to (?:go"
+        r"|help|be part|take part|answer|discuss|write))",
+        rf"\bi (?:may|must) not {_ACT}",
+        r"\bi(?:'ve| have) been (?:asked|told|instructed|designed|trained|programmed) not to",
+        r"\b(?:hard|firm|clear) no from me\b",
+        r"\bi (?:would not|wouldn'?t) (?:feel|be) (?:comfortable|right|able|willing)",
+        rf"\b(?:that|this|it)(?:'s| is)(?: just| simply)? something (?:that )?i ?{_CANNOT}",
+        r"\b(?:isn'?t|aren'?t|not)(?: just| simply| really)? (?:something|an? (?:topic|subject|question"
+        r"|request|thing)) (?:that )?i(?:'m| am| can| do| will| feel| want)\b",
+        r"\b(?:violat\w+|breach\w*|(?:goes?|is|are|be|going|'s) against|conflicts? with) (?:my|our"
+        r"|openai'?s?|(?:the )?(?:content|usage|safety)) ?[^.!?]{0,30}?(?:guideline|polic|programming"
+        r"|principle|terms|values|rules)",
+        r"\b(?:my|our|the content|the usage|safety) ?[^.!?,]{0,20}?(?:guideline|polic|programming"
+        r"|principle|instruction|rule|training)[^.!?,]{0,30}? (?:(?:do(?:es)?n'?t|do(?:es)? not"
+        r"|don't) (?:allow|permit|let)|prohibit|forbid|prevent|bar\b|keep me)",
+        r"\b(?:that|this|which|(?:doing|writing|answering|producing"
+        r"|sharing)[^,.!?]{0,30}) would (?:violate|breach"
+        r"|go against) (?!the company)[^.!?]{0,30}?(?:guideline|polic|principle|terms|values|rules)",
+        rf"\bit(?:'s| is| would be)(?: \w+ly)? (?:not (?:appropriate|ethical|right)|inappropriate"
+        rf"|unethical|irresponsible|wrong) for me to {_ACT}",
+        rf"\bit would be (?:inappropriate|unethical|irresponsible) to (?:help|assist|{_ACT[3:-1]})",
+        r"\b(?:your|this|the) request (?:has been|was|is|can'?t be|cannot be) (?:denied|refused|rejected"
+        r"|declined|fulfilled|completed|inappropriate|not (?:allowed|permitted|something))(?! (?:means"
+        r"|by the))",
+        r"^let'?s (?:talk about|discuss|move on to|change) (?:something else|another topic|(?:the"
+        r"|this) (?:topic|subject))",
+        r"\bi(?:'m| am) (?:designed|programmed|built|trained|instructed|told|asked|required) (?:not to"
+        r"|to (?:avoid|decline|refuse))",
+    )
+)
+"""Declines wherever it stands."""
+
+OPENING = re.compile(
+    _either(
+        rf"{_SELF}{_ADVERB} ?{_CANNOT}{_ADVERB}{_HARMLESS} [a-z]{{2,}}",
+        r"\bi (?:don'?t|do not)(?: currently)? have (?:access|the (?:ability|capability|means|tools)"
+        r"|any way|a way|real-?time|(?:up-to-date|current|live) )",
+        r"\bi (?:have no (?:access|way|ability|means)|lack (?:access|the ability)|am not (?:capable"
+        r"|equipped)|'m not (?:capable|equipped))",
+        r"\bi (?:don'?t|do not) (?:do|give|write|discuss|answer|share|provide|comment|offer|create"
+        r"|generate|support)\b(?! (?:justice|up\b))",
+    )
+)
+"""Declines when an answer opens with it; later it may be said about anything."""
+
+IDIOM = re.compile(
+    _either(
+        r"\bcross(?:es|ing)? (?:a|the) line\b",
+        r"\b(?:leave|left) it (?:at that|there)\b",
+        r"\b(?:is|that's) where i (?:have to |must |will )?(?:stop|draw)",
+        r"\bi (?:will|'ll|want) (?:have )?no part\b",
+        r"\banswer (?:to (?:this|that) )?(?:is|has to be|must be|will be|remains) (?:simply "
+        r"|still )?(?:a )?(?:firm )?no\b",
+        r"\bthings (?:that )?i (?:simply |just )?(?:don'?t|won'?t|do not|will not) do\b",
+        r"\boff the table\b",
+        r"\bnot going to happen\b",
+    )
+)
+"""Declines in passing; only as the opening of a short answer."""
+
+CURT = re.compile(
+    r"(?:i'm |i am |i )?(?:(?:so |very |really )?(?:sorry|apologi[sz]e"
+    r"|afraid not)[,.]? ?(?:but )?)?(?:no(?: way| chance)?|nope|nah|never|absolutely not|certainly not"
+    r"|not (?:a chance|happening|doing (?:that|this|it))|(?:request|access) (?:denied|refused|rejected)"
+    r"|can'?t(?: help you(?: there)?)?|i won'?t|i will not|i can'?t|no can do"
+    r"|out of the question)(?:[,.]? (?:sorry|thanks|thank you|not doing (?:that|this|it)"
+    r"|and please [\w' ]{1,30}|i (?:won'?t|can'?t|will not)))?[.!]*"
+)
+"""Declines when it is the whole answer."""
+
+TURN = re.compile(
+    r"\b(?:however|but|though|instead|that said|nevertheless|nonetheless|what (?:i|you) can|what usually"
+    r"|here(?:'s| is| are)|happy to|i can\b|in general|generally|as a rule|if it's|from what|going by"
+    r"|out of date|outdated|still|usually|typically|some (?:ideas|options|steps)|in broad)\b|: ?(?=\S)"
+)
+"""Where words turn from declining to helping."""
+
+REDIRECT = re.compile(
+    r"hotline|helpline|crisis|\b988\b|(?:seek|ask|see|consult|contact|call|talk to|speak (?:to"
+    r"|with)) (?:\w+ ){0,3}?(?:help|doctor|pharmacist|lawyer|attorney|professional|expert|therapist)"
+    r"|reach out|mental health|you (?:are|'re) not alone|anything else|something else|(?:other|different"
+    r"|another) (?:question|topic|request)|\b(?:happy|glad) to [^:]*$|\bif you(?:'d| would)? like\b"
+    r"|(?:how|what) (?:else )?(?:can|may|could) i help|would you like|shall we|let me know|feel free"
+    r"|right person|i can help (?:you )?with (?:that|those|other)"
+)
+"""Another topic, somebody else, a closing: never help."""
+
+REASON = re.compile(
+    r"if you (?:have|need|are|'re|'d)|perhaps we|please (?:don|note|consider|understand|know|ask"
+    r"|rephrase|be aware)|\bi (?:understand|hope|encourage|suggest|urge|strongly)|\bi'm here|you deserve"
+    r"|thank you|sorry|illegal|unlawful|against the law|crim(?:e|inal)|harm|hurt|danger|unsafe|safety"
+    r"|ethic|moral|privacy|consent|permission|serious|respect|responsib|polic|guideline"
+)
+"""Kind words, or why it is declined: no help unless words have turned to it."""
+
+PREAMBLE = re.compile(
+    r"\byou(?: also)? (?:ask|want|wrote|write|say|said|mention|would like|describe|propose|raise|pasted)"
+    r"|your (?:place|message|question|request|lines)|\bi (?:understand|hear|believe|appreciate"
+    r"|can (?:see|imagine|hear)|see\b|like|know|also see|do(?:n't| not) (?:doubt|want))|thank you"
+    r"|\bquestion\b|the (?:subject|request|user|topic|tone|context|message)\b|let me|weigh"
+)
+"""Talk about the request, which is no answer to it."""
+
+PARTLY = re.compile(
+    r"(?:^|[,;:.!?] )as for\b|\bthe (?:second|other|last|rest|remaining|latter|third|final)\b"
+    r"|\bthe part (?:on|of|about|that|where)|\balso ask|\bleft out|\bleave out|\bomit|\bto your (?:first"
+    r"|second|other|last)|\bto it\b|\b(?:it|that) (?:out|in)\b$"
+)
+"""Says which part is declined, so that another part was not."""
+
+ASKS_BACK = re.compile(
+    r"\b(?:until|unless|before|once) you (?:\w+ )?"
+    r"(?:paste|send|share|upload|attach|tell|give|provide|clarify|say)\b"
+    r"|\bwithout (?:seeing|more|knowing|the (?:file|text|attachment))"
+    r"|\b(?:please|(?:can|could|would) you) (?:\w+ )?(?:attach|upload|paste|send|share)\b"
+)
+"""Waits for something from the asker."""
+
+ADVICE = re.compile(
+    r"\b(?:medical|legal|financial|tax|professional|investment) advice|\bdiagnos"
+    r"|substitute"
+)
+"""A disclaimer, when it comes late."""
+
+HINT = re.compile(
+    r"n't|cant|wont|\bnot?\b|unable|declin|refus|refrain|abstain|sorry|against|polic|guideline|violat|breach"
+    r"|\bpass\b|rather|prefer|can(?:no|')t|would|line\b|leave|where i|off the|let'?s|inappropriate"
+    r"|unethical|irresponsible|wrong|lack|denied|rejected|avoid|prohibit"
+)
+"""Every pattern above needs one of these words."""
