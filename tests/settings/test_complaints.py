@@ -88,7 +88,11 @@ def renamed(content: Any, place: Place, name: str) -> Any:
     }
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
 @given(
     st.sampled_from(written_keys(SMALL)),
     st.integers(0, 30),

@@ -403,7 +403,11 @@ _TREES = st.recursive(
 )
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=80,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
 @given(st.dictionaries(st.sampled_from(["models", "mirror", "policy", "proxy", "store", "other"]), _TREES))
 def test_whatever_stands_in_the_file_is_read_or_explained(tmp_path: Path, content: dict[str, object]) -> None:
     path = tmp_path / "tiergate.yaml"

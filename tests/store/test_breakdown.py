@@ -190,7 +190,11 @@ TRIPLES = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(triples=TRIPLES, margin=st.sampled_from([0.005, 0.01, 0.1]))
 def test_no_stratum_that_could_reject_is_left_out(database, unit_of, triples, margin):
     """The bound that leaves strata out is never below the e-value itself."""

@@ -262,7 +262,11 @@ def test_a_redis_that_is_away_keeps_no_rollback_back(guard_of: GuardMaker, up: s
     assert serving(guard) == {"bf16": 100}
 
 
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=6,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data())
 def test_it_never_flaps(data: st.DataObject, db: Database, redis_client: redis.Redis, up: str) -> None:
     """Whatever evidence comes and whoever approves in between: one rollback of a tier in an epoch at most."""
