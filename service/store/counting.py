@@ -88,8 +88,8 @@ class SumRow(NamedTuple):
     tier: str
     arm: str
     epoch: str
-    evaluator: str
     stratum: str
+    evaluator: str
     version: str
 
 
@@ -235,7 +235,7 @@ class Counts:
         """The rows of `stratum_sums`: they follow from those of `stratum_tallies`."""
         found: dict[SumRow, Sums] = {}
         for row, amount in self.strata.items():
-            key = SumRow(*row[:6], row.version)
+            key = SumRow(*row[:4], row.stratum, row.evaluator, row.version)
             found[key] = found.get(key, Sums()).plus(_sums(row, amount))
         return found
 

@@ -45,10 +45,11 @@ stratum_tallies = Table(
 
 stratum_sums = Table(
     # Of one stratum over its rows of `stratum_tallies`. `drift` is the sum of the units' mean differences, in
-    # 2^-32: an integer, so that it adds up in any order.
+    # 2^-32: an integer, so that it adds up in any order. The key is in the order in which coverage asks for
+    # the busiest evaluator of each stratum: one pass, no sorting.
     "stratum_sums",
     metadata,
-    *_keyed(*_PLACE, "stratum", "version"),
+    *_keyed("model", "tier", "arm", "epoch", "stratum", "evaluator", "version"),
     Column("units", BigInteger, nullable=False),
     Column("pairs", BigInteger, nullable=False),
     Column("harm", BigInteger, nullable=False),

@@ -7,7 +7,7 @@ import math
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import insert
+from sqlalchemy import Engine, event, insert
 
 from service.decision.eprocess import Differences, log_e_harm
 from service.decision.policy import Criterion, Hypothesis, Policy
@@ -23,6 +23,7 @@ from service.store.breakdown import (
 from service.store.capture import capture_id
 from service.store.counters import Count, ledger_key
 from service.store.counting import Counts, part_of
+from service.store.database import open_database
 from service.store.evidence import Place, overtaking
 from service.store.leases import lease
 from service.store.pairs import add_counts, record
@@ -276,3 +277,29 @@ def test_tenants_have_tallies_of_their_own(database, unit_of):
             "b": Tally(units={Triple(1, 0, 0): 1}, not_counted=1),
         }
     }
+
+
+def test_coverage_and_suspicion_are_read_in_one_pass_over_the_rows_of_their_tiers(sqlite_url):
+    asked = []
+
+    def listen(connection, cursor, statement, parameters, context, executemany):
+        asked.append((statement, parameters))
+
+    database = open_database(sqlite_url)
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        read_coverage(database, "m", "w8a8", "e1")
+        suspicious(database)
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
+    plans = []
+    with database.read() as connection:
+        for statement, parameters in asked:
+            if "stratum_sums" in statement:
+                plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+                plans.append(str(plan.fetchall()))
+    database.close()
+    assert len(plans) == 2
+    for plan in plans:
+        assert "stratum_sums USING PRIMARY KEY (model=? AND tier=? AND arm=? AND epoch=?" in plan
+        assert "TEMP B-TREE" not in plan
