@@ -21,10 +21,12 @@ ALONE = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_LOG": "ERROR",
     "LITELLM_TELEMETRY": "False",
+    # It ends a stream that says the same a hundred times over, as the scripted engine's do.
+    "REPEATED_STREAMING_CHUNK_LIMIT": "1000000",
     # It listens on loopback for as long as the benchmark runs, and holds no key worth stealing.
     "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
 }
-"""So that it asks nobody on the internet, and starts without a key."""
+"""So that it asks nobody on the internet, starts without a key, and hands every event on."""
 
 
 class CannotRun(RuntimeError):
