@@ -13,7 +13,7 @@ def test_evaluators_have_their_names_and_versions_in_order() -> None:
     assert [(evaluator.name, evaluator.version) for evaluator in ALL] == [
         ("structured_output", "1"),
         ("long_context_recall", "1"),
-        ("refusal", "1"),
+        ("refusal", "2"),
     ]
 
 
