@@ -56,15 +56,21 @@ def suspicious_strata(
 
     With units of mean differences D, log E_HARM(m) <= .9 sum(D - m) / (1 + m), since log(1 + x) <= x and .9
     is the largest bet. So a stratum whose sum is below `LEAST_EXCESS` has an e-value of at most 15, and one
-    that is rejected has more. Sums still hold what overtook: a stratum that lost units may exceed by as much
-    more as it lost, twice at most (a benefit of 1, and room of 1 for a margin below 1).
+    that is rejected has more. Sums still hold what overtook: without a unit, a stratum exceeds by its margin
+    more, and by one more yet if the unit's arms differed.
     """
     least = min(LEAST_EXCESS, math.log(len(universe) / policy.alpha_strata) / max(H5.bets))
-    lost = Counter(
-        (part.tier, part.evaluator, name) for parts in overtook for part in parts for name in part.strata
+    margin = max(each.margin for each in policy.visible)
+    lost = Counter((parts[0].tier, parts[0].evaluator) for parts in overtook).values()
+    least -= margin * max(lost, default=0)
+    discordant = Counter(
+        (parts[0].tier, parts[0].evaluator, name)
+        for parts in overtook
+        if any(part.harm or part.benefit for part in parts)
+        for name in {name for part in parts for name in part.strata}
     )
     most = Counter[str]()
-    for (_, _, stratum), times in lost.items():
+    for (_, _, stratum), times in discordant.items():
         most[stratum] = max(most[stratum], times)
     statement = _suspicious(
         tuple((each.evaluator, each.margin, each.hypothesis) for each in policy.visible), universe
@@ -73,9 +79,9 @@ def suspicious_strata(
         **at_places(model, places),
         "least": int(least * DRIFT_UNIT),
         "once": [name for name, times in most.items() if times == 1],
-        "least_once": int((least - 2) * DRIFT_UNIT),
+        "least_once": int((least - 1) * DRIFT_UNIT),
         "often": [name for name, times in most.items() if times > 1],
-        "least_often": int((least - 2 * max(most.values(), default=0)) * DRIFT_UNIT),
+        "least_often": int((least - max(most.values(), default=0)) * DRIFT_UNIT),
     }
     counts: defaultdict[tuple[str, ...], list[TallyCount]] = defaultdict(list)
     for tier, arm, epoch, evaluator, stratum, *count in connection.execute(statement, asked).all():
