@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 
 from service.decision.policy import OnHarm
-from service.fleet import Route
+from service.fleet import Ladder, Route
 from service.store.captures import Publication
+from service.store.database import StoreUnusable
 from service.store.detectors import stop_others
-from service.store.standing import read_standing, route_of
+from service.store.standing import issued_route, read_standing, route_of
 from workers.ramp import climb, follow_slo
 from workers.rollback import harm_of, roll_back_harm
 from workers.watching import Guard, tell_once
@@ -19,7 +20,7 @@ log = logging.getLogger("tiergate.guard")
 def publish_routes(guard: Guard) -> None:
     """Tell the proxies every route that Redis does not have, or no longer."""
     for ladder in guard.ladders.values():
-        route, published = route_of(guard.db, ladder), _published(guard, ladder.model)
+        route, published = issued_route(guard.db, ladder), _published(guard, ladder.model)
         if not route.version:
             continue
         if published is not None and published == route and published.issued_at == route.issued_at:
@@ -51,23 +52,37 @@ def _published(guard: Guard, model: str) -> Route | None:
 def watch_serving(guard: Guard, *, now: float) -> None:
     """Roll back a tier that serves clients and does harm; if the policy says ask, say so once.
 
-    Where none does: follow the SLO of what serves, and take the next step of a ramp.
+    Where none does: follow the SLO of what serves, and take the next step of a ramp. What cannot be watched
+    of one model keeps no other waiting: ExceptionGroup at the end, StoreUnusable at once.
     """
+    failed = []
     for ladder in guard.ladders.values():
-        if route_of(guard.db, ladder).weights.get(ladder.baseline.name) == 100:
-            stop_others(guard.db, ladder.model, set(), at=now)
-            continue
-        standing = read_standing(guard.db, ladder, guard.question, now=now)
-        found = harm_of(guard, standing, now=now)
-        # From the top: what is rolled back may land on a rung that is looked at next time.
-        harmful = next((rung for rung in reversed(standing.rungs) if rung.tier.name in found), None)
-        if harmful is None:
-            if not follow_slo(guard, standing, now=now):
-                climb(guard, standing, now=now)
-            continue
-        harm = found[harmful.tier.name]
-        if harm.withheld or guard.question.policy.on_harm is OnHarm.ASK:
-            tell_once(guard, harm.because, ladder.model, harmful, now, {"reasons": list(harm.reasons)})
-            follow_slo(guard, standing, now=now)
-        else:
-            roll_back_harm(guard, standing, harmful, harm, now=now)
+        try:
+            _watch(guard, ladder, now=now)
+        except StoreUnusable:
+            raise
+        except Exception as error:
+            error.add_note(f"while {ladder.model} was watched")
+            failed.append(error)
+    if failed:
+        raise ExceptionGroup("not every model could be watched", failed)
+
+
+def _watch(guard: Guard, ladder: Ladder, *, now: float) -> None:
+    if route_of(guard.db, ladder).weights.get(ladder.baseline.name) == 100:
+        stop_others(guard.db, ladder.model, set(), at=now)
+        return
+    standing = read_standing(guard.db, ladder, guard.question, now=now)
+    found = harm_of(guard, standing, now=now)
+    # From the top: what is rolled back may land on a rung that is looked at next time.
+    harmful = next((rung for rung in reversed(standing.rungs) if rung.tier.name in found), None)
+    if harmful is None:
+        if not follow_slo(guard, standing, now=now):
+            climb(guard, standing, now=now)
+        return
+    harm = found[harmful.tier.name]
+    if harm.withheld or guard.question.policy.on_harm is OnHarm.ASK:
+        tell_once(guard, harm.because, ladder.model, harmful, now, {"reasons": list(harm.reasons)})
+        follow_slo(guard, standing, now=now)
+    else:
+        roll_back_harm(guard, standing, harmful, harm, now=now)

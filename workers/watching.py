@@ -17,7 +17,7 @@ from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder, Route
 from service.store.captures import Captures
 from service.store.database import Database
-from service.store.decisions import Entry, append, read
+from service.store.decisions import Entry, append_within, read
 from service.store.standing import Question, Rung, Standing
 
 log = logging.getLogger("tiergate.guard")
@@ -42,8 +42,8 @@ class Guard:
     promotion: Promotion = AT_ONCE
     health_seconds: float = 2.0
     """How long a backend may take to say that it is up before a route moves to it."""
-    told: set[tuple[str, str, str, str]] = field(default_factory=set)
-    """(action, model, tier, epoch) known to be in the decision log."""
+    told: set[tuple[str, str, str, str, float | None]] = field(default_factory=set)
+    """(action, model, tier, epoch, time of its approval) known to be in the decision log."""
     acted: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What was done since it was last read for metrics, by (action, model)."""
 
@@ -71,26 +71,34 @@ def publish(guard: Guard, route: Route) -> None:
 def tell_once(
     guard: Guard, action: str, model: str, rung: Rung, now: float, detail: Mapping[str, object]
 ) -> None:
-    """One row in the decision log for each tier and epoch, across restarts."""
+    """One row in the decision log for each approval of a tier in an epoch, across restarts and guards.
+
+    Who approved it anew must be told anew: silence would read as if it were well.
+    """
     assert rung.verdict is not None, "only a rung with a verdict has something to tell"
-    epoch = rung.verdict.epoch
-    mark = (action, model, rung.tier.name, epoch)
+    epoch, approved_at = rung.verdict.epoch, None if rung.approval is None else rung.approval.at
+    mark = (action, model, rung.tier.name, epoch, approved_at)
     if mark in guard.told:
         return
-    if not any(
-        (entry.action, entry.tier, entry.detail.get("epoch")) == (action, rung.tier.name, epoch)
-        for entry in _entries(guard.db, model)
-    ):
+    with guard.db.write() as connection:
+        guard.db.lock(connection, "decisions")  # before the log is read: of two guards, one tells
+        known = {
+            (entry.action, model, entry.tier, entry.detail.get("epoch"), entry.detail.get("approved_at"))
+            for entry in _entries(guard.db, model)
+        }
+        if mark not in known:
+            append_within(
+                guard.db,
+                connection,
+                at=now,
+                actor=ACTOR,
+                action=action,
+                model=model,
+                tier=rung.tier.name,
+                detail={"epoch": epoch, "approved_at": approved_at, **detail},
+            )
+    if mark not in known:
         log.error("%s: %s: %s: %s", model, rung.tier.name, action, detail)
-        append(
-            guard.db,
-            at=now,
-            actor=ACTOR,
-            action=action,
-            model=model,
-            tier=rung.tier.name,
-            detail={"epoch": epoch, **detail},
-        )
         guard.acted[action, model] += 1
     guard.told.add(mark)
 

@@ -12,7 +12,7 @@ from service.approval.desk import Desk
 from service.approval.schemas import ApprovalOut, ChangeOut
 from service.fleet import Ladder, Route
 from service.store.captures import Publication
-from service.store.standing import route_of
+from service.store.standing import issued_route
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Published:
 
 def publish(desk: Desk, ladder: Ladder) -> Published:
     """Publish the route in force, whoever put it there; never an error of the change itself."""
-    route = route_of(desk.db, ladder)
+    route = issued_route(desk.db, ladder)
     if route.version == 0:
         return Published(route=route, told=True, warnings=())
     try:
@@ -65,7 +65,7 @@ def publish(desk: Desk, ladder: Ladder) -> Published:
             "the clock here is minutes ahead of Redis' clock, so proxies do not follow this change: set the "
             "clocks, and the guard publishes it once they agree"
         )
-    elif told is Publication.OLDER and route_of(desk.db, ladder).version == route.version:
+    elif told is Publication.OLDER and issued_route(desk.db, ladder).version == route.version:
         warning = (
             "Redis holds a route that was issued later than the database's, so proxies do not follow this "
             "change: does another database speak to the same Redis, or was this one restored from a backup?"

@@ -59,7 +59,11 @@ def feed(
     while True:
         with db.read() as connection:
             known = _read(connection, place, criterion)
-            if known is not None and (known.watch.alarm or known.is_current(connection, place, criterion)):
+            if (
+                known is not None
+                and not known.ended_before(promoted_at)
+                and (known.watch.alarm or known.is_current(connection, place, criterion))
+            ):
                 return known.watch
         with db.write() as connection:
             db.lock(connection, f"detector of {place.model} {place.tier}")
@@ -109,6 +113,10 @@ class _Kept:
     stopped_at: float | None
     floor: float
 
+    def ended_before(self, promoted_at: float) -> bool:
+        """Whether it belongs to an earlier time of service: its alarm says nothing about this one."""
+        return self.stopped_at is not None and self.stopped_at < promoted_at
+
     def is_current(self, connection: Connection, place: Place, criterion: Criterion) -> bool:
         """Whether it runs, and has seen every unit that need not wait."""
         if self.stopped_at is not None:
@@ -143,7 +151,7 @@ def _feed(
     """One transaction's work; whether there is more."""
     known = _read(connection, place, criterion)
     detector = key_of(place.model, place.tier, place.epoch, criterion.evaluator)
-    if known is None or (known.stopped_at is not None and known.stopped_at < promoted_at):
+    if known is None or known.ended_before(promoted_at):
         connection.execute(delete(detector_units).where(detector_units.c.detector == detector))
         known = _Kept(watch=Watch.of(criterion), started_at=promoted_at, stopped_at=None, floor=promoted_at)
     # Before the units are read: one recorded in between is above the floor, and found next time.

@@ -145,9 +145,19 @@ class Standing:
         return self.rungs[self.ladder.rung(tier)]
 
 
-def route_of(db: Database, ladder: Ladder) -> Route:
+def issued_route(db: Database, ladder: Ladder) -> Route:
     """The route in force; before the first change the baseline serves alone, under version 0."""
     return current_route(db, ladder.model) or Route.only(ladder.model, ladder.baseline.name)
+
+
+def route_of(db: Database, ladder: Ladder) -> Route:
+    """The route that is followed: the one in force, but while it names a tier that is not configured (any
+    more) proxies let the baseline serve alone.
+    """
+    route = issued_route(db, ladder)
+    if set(route.weights) <= {tier.name for tier in ladder.tiers}:
+        return route
+    return replace(route, weights={ladder.baseline.name: 100})
 
 
 def read_standing(

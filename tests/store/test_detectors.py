@@ -169,6 +169,18 @@ def test_it_goes_on_in_an_epoch_that_comes_back_and_begins_anew_with_a_promotion
     assert feed(database, PLACE, CRITERION, promoted_at=2500.0, now=2700.0) == after(-1)
 
 
+def test_an_alarm_of_an_earlier_time_of_service_does_not_outlive_it(
+    database: Database, unit_of: UnitOf
+) -> None:
+    for number in range(60):
+        counted(database, unit_of, f"c{number:02}", "pf", at=1000.0 + number)
+    assert fed(database).alarm
+    stop_others(database, "m", set(), at=2000.0)
+    assert fed(database).alarm, "an epoch that comes back was not approved anew"
+    counted(database, unit_of, "later", "pf", at=2600.0)
+    assert feed(database, PLACE, CRITERION, promoted_at=2500.0, now=2700.0) == after(1)
+
+
 def test_guards_that_feed_at_once_count_nothing_twice(database: Database, unit_of: UnitOf) -> None:
     for number in range(30):
         counted(database, unit_of, f"c{number:02}", "pp", at=1000.0 + number)

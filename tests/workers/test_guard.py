@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,8 @@ from service.decision.verdict import Decision
 from service.fleet import Route
 from service.store.decisions import read
 from service.store.routes import set_route
-from service.store.standing import read_standing
+from service.store.schema import detectors
+from service.store.standing import issued_route, read_standing, route_of
 from tests.workers.guarding import (
     DOWN,
     NOW,
@@ -193,3 +195,71 @@ def test_a_route_that_somebody_else_changes_meanwhile_is_left_to_the_next_look(
     watch_serving(guard, now=NOW)
     assert serving(guard) == {"w8a8": 100}
     assert ("guard", "roll_back") not in actions(guard)
+
+
+def test_while_a_tier_that_is_not_configured_any_more_is_routed_to_the_baseline_is_what_serves(
+    guard_of: GuardMaker, up: str
+) -> None:
+    """As for proxies, which do not follow such a route; it stays published, in case the tier comes back."""
+    guard = guard_of(up, up, up)
+    approve(guard.db, "w8a8", weight=10)
+    approve(guard.db, "w4a16", weight=80)
+    judged(guard.db, "w8a8", harm=True)
+    ladder = replace(guard.ladders["m"], tiers=guard.ladders["m"].tiers[:2])
+    assert dict(route_of(guard.db, ladder).weights) == {"bf16": 100}
+    shrunk = replace(guard, ladders={"m": ladder})
+    watch_serving(shrunk, now=NOW + 5)
+    publish_routes(shrunk)
+    assert dict(issued_route(guard.db, ladder).weights) == {"bf16": 10, "w8a8": 10, "w4a16": 80}
+    assert guard.captures.read_route("m") == issued_route(guard.db, ladder)
+    assert "roll_back" not in [action for _, action in actions(guard)]
+    watch_serving(guard, now=NOW + 6)
+    assert serving(guard) == {"bf16": 20, "w4a16": 80}
+
+
+def test_what_is_broken_about_one_model_keeps_no_other_from_being_rolled_back(
+    guard_of: GuardMaker, up: str
+) -> None:
+    guard = guard_of(up, up, up)
+    approve(guard.db, "w8a8")
+    judged(guard.db, "w8a8", harm=True)
+    set_route(guard.db, Route.only("another", "w8a8"), at=NOW, actor="somebody")
+    with guard.db.write() as connection:
+        connection.execute(
+            detectors.insert().values(
+                model="another",
+                tier="w8a8",
+                epoch=guard.question.epoch_of("another", "w8a8"),
+                criterion="structured_output",
+                state="{}",
+                started_at=NOW,
+                stopped_at=None,
+                floor=NOW,
+            )
+        )
+    both = {"another": replace(guard.ladders["m"], model="another"), **guard.ladders}
+    with pytest.raises(ExceptionGroup) as failed:
+        watch_serving(replace(guard, ladders=both), now=NOW + 5)
+    assert failed.value.exceptions[0].__notes__ == ["while another was watched"]
+    assert serving(guard) == {"bf16": 100}
+
+
+def test_who_approves_a_tier_anew_is_told_anew_of_its_harm(guard_of: GuardMaker, up: str) -> None:
+    guard = guard_of(up, up, up, on_harm=OnHarm.ASK)
+    approve(guard.db, "w8a8")
+    judged(guard.db, "w8a8", harm=True)
+    watch_serving(guard, now=NOW + 5)
+    approve(guard.db, "w8a8", at=NOW + 10)
+    for seconds in (11, 12, 13):
+        watch_serving(guard, now=NOW + seconds)
+    assert [action for _, action in actions(guard)].count("harm") == 2
+
+
+def test_of_guards_that_look_at_once_one_tells(guard_of: GuardMaker, up: str) -> None:
+    guard = guard_of(up, up, up, on_harm=OnHarm.ASK)
+    approve(guard.db, "w8a8")
+    judged(guard.db, "w8a8", harm=True)
+    guards = [guard_of(up, up, up, on_harm=OnHarm.ASK) for _ in range(4)]
+    with ThreadPoolExecutor(len(guards)) as pool:
+        list(pool.map(lambda each: watch_serving(each, now=NOW + 5), guards))
+    assert [action for _, action in actions(guard)].count("harm") == 1
