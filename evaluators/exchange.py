@@ -7,7 +7,7 @@ answered: an evaluator cannot prefer one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -63,6 +63,26 @@ class Format(StrEnum):
     JSON_SCHEMA = "json_schema"
 
 
+class GuideKind(StrEnum):
+    """What, other than JSON, an engine was told to keep to."""
+
+    CHOICE = "choice"
+    REGEX = "regex"
+    GRAMMAR = "grammar"
+    STRUCTURAL_TAG = "structural_tag"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guide:
+    """A constraint that is not JSON, as the request wrote it."""
+
+    kind: GuideKind
+    choices: tuple[str, ...] = ()
+    """The texts to choose from (kind choice)."""
+    written: str = ""
+    """The regular expression or grammar."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needle:
     """A fact of the context with a known answer: ask for `key`, expect `value`.
@@ -91,16 +111,40 @@ class Request:
     """JSON Schema the answer must satisfy (format json_schema), else None."""
     constrained: bool = False
     """The engine was asked to constrain decoding, so that parsing alone proves little."""
+    guide: Guide | None = None
+    """What the text must keep to where that is not JSON."""
     tools: tuple[Tool, ...] = ()
     tool_choice: str = "auto"
     """`auto`, `none`, `required`, or the name of the one tool that must be called."""
     stream: bool = False
     max_tokens: int | None = None
     expects_json: bool = False
-    """A route rule says so, though the request does not."""
+    """A rule of the model says so, though the request does not."""
+    json_lines: bool = False
+    """That rule expects one JSON value a line instead of one in all."""
+    accept_recoverable: bool = False
+    """A rule of the model lets JSON pass that stands in a fence or has prose around it."""
     needle: Needle | None = None
     """Set on recall probes only."""
     body: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRule:
+    """What the configuration says of a model's answers, whatever a request says."""
+
+    expects_json: bool = False
+    json_lines: bool = False
+    accept_recoverable: bool = False
+
+    def applied_to(self, request: Request) -> Request:
+        """The request as it is to be judged."""
+        return replace(
+            request,
+            expects_json=self.expects_json or self.json_lines,
+            json_lines=self.json_lines,
+            accept_recoverable=self.accept_recoverable,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -92,6 +92,12 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return lambda text: compiled.search(text.encode("utf-8", "replace")) is not None
 
 
+def whole_matcher(pattern: str) -> Callable[[str], bool]:
+    """A function telling whether a whole text is a match. Raises `Inexpressible`."""
+    matcher(pattern)  # by itself first: what is in balance only with the brackets below is no pattern
+    return matcher(f"^(?:{pattern})$")
+
+
 def to_re2(pattern: str) -> str:
     """The same pattern in RE2's words. Raises `Inexpressible`."""
     return _Translation(pattern).text()

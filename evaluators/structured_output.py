@@ -1,8 +1,9 @@
-"""Whether an answer is the JSON, or the tool call, that its request asked for.
+"""Whether an answer is the JSON, the tool call or the guided text that its request asked for.
 
 One exclusive class per answer, in this order of precedence: `refused`, `runaway`, `truncated` and `empty` say
 that no attempt was finished; `tool_missing`, `tool_unknown`, `arguments_not_json` and
-`arguments_schema_violation` judge calls; `recoverable`, `not_json` and `schema_violation` judge text;
+`arguments_schema_violation` judge calls; `recoverable`, `not_json` and `schema_violation` judge text (the
+last also against a choice or a regular expression);
 `unjudgeable` is an answer beyond our bounds. `ok` passes, and so does `no_call` where a tool was offered and
 not demanded.
 """
@@ -13,11 +14,12 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from evaluators.exchange import Answer, Fault, Format, Json, Request, Tool, ToolCall
+from evaluators.exchange import Answer, Fault, Format, Guide, Json, Request, Tool, ToolCall
+from evaluators.guides import MOST_TEXT, UnsupportedGuide, check_guide, departure
 from evaluators.json_schema import UnsupportedSchema, compile_schema
 from evaluators.refusal_rules import Stance, read_stance
 from evaluators.score import Score, Unscored, UnscoredReason, excerpt
-from evaluators.strict_json import NotJson, TooMuch, parse
+from evaluators.strict_json import MAX_CHARS, NotJson, TooMuch, parse
 
 _FENCE = re.compile(r"```[A-Za-z0-9_+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
 _CALL_MARKS = re.compile(
@@ -27,30 +29,34 @@ _CALL_MARKS = re.compile(
 """How chat templates of common model families begin a call; in text, a call the engine could not read."""
 RUN = 512
 """Characters of repetition at the end of an answer that ran to its token limit which make it a `runaway`."""
+MOST_LINES = 10_000
+"""JSON lines of one answer that are judged."""
 REFUSING_FINISHES = frozenset({"content_filter", "refusal"})
 
 
 @dataclass(frozen=True, slots=True)
 class StructuredOutput:
-    """Judges every request that asks for JSON or offers tools."""
+    """Judges every request that asks for JSON, gives the engine a guide, or offers tools."""
 
-    accept_recoverable: bool = False
-    """Whether JSON in a fence, or with prose around it, passes."""
     name: ClassVar[str] = "structured_output"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
 
     def applies(self, request: Request) -> bool:
-        """By the request alone: a response format, a rule that expects JSON, or tools that may be called."""
-        return request.needle is None and (_wants_json(request) or _offers_tools(request))
+        """By the request alone: a format or guide, a rule that expects JSON, or tools that may be called."""
+        return request.needle is None and (
+            request.guide is not None or _wants_json(request) or _offers_tools(request)
+        )
 
     def score(self, request: Request, answer: Answer) -> Score | Unscored:
-        """The class of one answer. `Unscored` when a schema of the request cannot be evaluated."""
+        """The class of one answer. `Unscored` when a schema or guide of the request cannot be evaluated."""
         try:
             # Every schema first, whether this answer needs it or not: what is unscored depends on no answer.
             for schema in _schemas(request):
                 compile_schema(schema)
+            if request.guide is not None:
+                check_guide(request.guide)
             return self._class_of(request, answer)
-        except UnsupportedSchema as error:
+        except (UnsupportedSchema, UnsupportedGuide) as error:
             return Unscored(reason=UnscoredReason.UNSUPPORTED_SCHEMA, detail=excerpt(str(error)))
         except TooMuch as error:
             return _fail("unjudgeable", f"the answer is beyond what is judged: {error}", answer.text)
@@ -74,41 +80,88 @@ class StructuredOutput:
                 return unfinished or missing
         if unfinished is not None and unfinished.label == "runaway":
             return unfinished  # whole JSON and then white space to the token limit, too
+        if request.guide is not None:
+            return _judge_guided(request.guide, answer.text, unfinished)
         if not _wants_json(request):
             return Score(passed=True, label="no_call", reason="a call was offered and not demanded")
-        return self._judge_text(request, answer, unfinished)
+        return _judge_text(request, answer, unfinished)
 
-    def _judge_text(self, request: Request, answer: Answer, unfinished: Score | None) -> Score:
-        written = answer.text
+
+def _judge_guided(guide: Guide, text: str, unfinished: Score | None) -> Score:
+    if len(text) > MOST_TEXT:
+        return _fail("unjudgeable", f"{len(text)} characters > {MOST_TEXT}", text)
+    problem = departure(guide, text)
+    if problem is None:
+        return Score(passed=True, label="ok")
+    return unfinished or _fail("schema_violation", problem, text)
+
+
+def _judge_text(request: Request, answer: Answer, unfinished: Score | None) -> Score:
+    written = answer.text
+    try:
+        duplicates, problem = _read(request, written)
+    except NotJson as error:
+        if unfinished is not None:
+            return unfinished
+        return _judge_not_json(request, written, error)
+    if problem is not None:
+        return problem
+    noted = f"names used twice: {', '.join(duplicates[:5])}" if duplicates else ""
+    return Score(passed=True, label="ok", reason=excerpt(noted))
+
+
+def _judge_not_json(request: Request, written: str, error: NotJson) -> Score:
+    for within in _recovered(written, lines=_wants_lines(request)):
+        if _is_recoverable(request, within):
+            return Score(
+                passed=request.accept_recoverable,
+                label="recoverable",
+                reason="JSON stands within other text (a fence, prose, a byte order mark)",
+                evidence=excerpt(written),
+            )
+    reading = read_stance(written)
+    if reading.stance is Stance.FULL:
+        return _fail("refused", "the text declines the request", reading.span)
+    return _fail("not_json", f"expected JSON, found: {error}", written)
+
+
+def _is_recoverable(request: Request, within: str) -> bool:
+    """Whether this part of an answer is what was asked for, and more than a number or word of the prose."""
+    try:
+        holds = all(isinstance(parse(line).value, dict | list) for line in _values(request, within))
+        return holds and _read(request, within)[1] is None
+    except NotJson:
+        return False
+
+
+def _read(request: Request, written: str) -> tuple[tuple[str, ...], Score | None]:
+    """Names used twice, and how the values fail what was asked of them. Raises `NotJson` or `TooMuch`."""
+    duplicates: list[str] = []
+    if len(written) > MAX_CHARS:
+        raise TooMuch(f"{len(written)} characters > {MAX_CHARS}")
+    values = _values(request, written)
+    if len(values) > MOST_LINES:
+        raise TooMuch(f"{len(values)} lines > {MOST_LINES}")
+    for number, line in enumerate(values, 1):
         try:
-            parsed = parse(written)
+            parsed = parse(line)
         except NotJson as error:
-            if unfinished is not None:
-                return unfinished
-            return self._judge_not_json(request, written, error)
-        problem = _problem(request, parsed.value, len(written))
+            raise (NotJson(f"line {number}: {error}") if _wants_lines(request) else error) from None
+        duplicates += parsed.duplicates
+        problem = _problem(request, parsed.value, len(line))
         if problem is not None:
-            return problem
-        noted = f"names used twice: {', '.join(parsed.duplicates[:5])}" if parsed.duplicates else ""
-        return Score(passed=True, label="ok", reason=excerpt(noted))
+            return tuple(duplicates), problem
+    return tuple(duplicates), None
 
-    def _judge_not_json(self, request: Request, written: str, error: NotJson) -> Score:
-        for within in _recovered(written):
-            try:
-                value = parse(within).value
-            except NotJson:
-                continue
-            if isinstance(value, dict | list) and _problem(request, value, len(within)) is None:
-                return Score(
-                    passed=self.accept_recoverable,
-                    label="recoverable",
-                    reason="JSON stands within other text (a fence, prose, a byte order mark)",
-                    evidence=excerpt(written),
-                )
-        reading = read_stance(written)
-        if reading.stance is Stance.FULL:
-            return _fail("refused", "the text declines the request", reading.span)
-        return _fail("not_json", f"expected JSON, found: {error}", written)
+
+def _values(request: Request, written: str) -> list[str]:
+    """The texts that must each be one JSON value; of JSON lines every line that is not blank."""
+    return [line for line in written.split("\n") if line.strip()] if _wants_lines(request) else [written]
+
+
+def _wants_lines(request: Request) -> bool:
+    """Whether the model's rule asks for JSON lines; a format that the request names goes before it."""
+    return request.json_lines and request.format is Format.TEXT
 
 
 def _wants_json(request: Request) -> bool:
@@ -164,17 +217,31 @@ def _missing_call(request: Request, answer: Answer) -> Score | None:
     return None
 
 
+_GRAVEST_CALL = (
+    "tool_unknown",
+    "unjudgeable",
+    "arguments_not_json",
+    "truncated",
+    "runaway",
+    "arguments_schema_violation",
+)
+"""Of several calls that fail, the class that counts, so that no order of the calls changes it."""
+
+
 def _judge_calls(request: Request, answer: Answer) -> Score:
-    """The first call that fails decides; calls may come in any order."""
+    """Every call must hold; calls may come in any order."""
     tools = {tool.name: tool for tool in request.tools}
+    failures: list[Score] = []
     for call in answer.tool_calls:
         tool = tools.get(call.name)
         failure = _unknown(call, tools) if tool is None else _judge_arguments(tool, call, answer)
         if failure is not None:
-            return failure
+            failures.append(failure)
+    if failures:
+        return min(failures, key=lambda each: (_GRAVEST_CALL.index(each.label), each.reason))
     demanded = request.tool_choice
     if demanded not in ("auto", "required") and all(call.name != demanded for call in answer.tool_calls):
-        called = ", ".join(call.name for call in answer.tool_calls)
+        called = ", ".join(sorted(call.name for call in answer.tool_calls))
         return _fail("tool_missing", f"expected a call of {demanded!r}, found {called}", called)
     return Score(passed=True, label="ok")
 
@@ -222,13 +289,16 @@ def _problem(request: Request, value: Json, chars: int) -> Score | None:
     return _fail("schema_violation", reason, violation.pointer or "/")
 
 
-def _recovered(written: str) -> list[str]:
-    """Where JSON may stand in an answer that is more than JSON, likeliest first."""
+def _recovered(written: str, *, lines: bool) -> list[str]:
+    """Where JSON may stand in an answer that is more than JSON, likeliest first.
+
+    Of JSON `lines` a broken one is not prose: nothing that opens may be left out.
+    """
     text = written.strip().removeprefix("\ufeff")
     found = [text] if text != written.strip() else []
     found += [match.group(1) for match in _FENCE.finditer(text)]
     opened = min((at for at in (text.find("{"), text.find("[")) if at >= 0), default=-1)
     closed = max(text.rfind("}"), text.rfind("]"))
-    if 0 <= opened < closed:
+    if 0 <= opened < closed and not (lines and re.search(r"[{\[]", text[closed + 1 :])):
         found.append(text[opened : closed + 1])
     return found[:8]

@@ -53,6 +53,12 @@ def score(
             "--expects-json", help="Judge the text as JSON, though the request does not ask for it."
         ),
     ] = False,
+    json_lines: Annotated[
+        bool, typer.Option("--json-lines", help="The same, for one JSON value a line.")
+    ] = False,
+    accept_recoverable: Annotated[
+        bool, typer.Option("--accept-recoverable", help="Let JSON in a fence or with prose around it pass.")
+    ] = False,
     needle_key: Annotated[
         str | None,
         typer.Option(
@@ -76,12 +82,16 @@ def score(
     What could be asked about a long context, and did an answer recall it?
       tiergate score request.json answer.json --needle-key "invoice number"
     """
+    from evaluators.exchange import AnswerRule
     from service.wire import NotARequest, parse_answer, parse_request
 
     if request == answer == "-":
         raise _unusable("only one of REQUEST and ANSWER can be read from stdin")
     try:
-        asked = replace(parse_request(path, _read(request)), expects_json=expects_json)
+        rule = AnswerRule(
+            expects_json=expects_json, json_lines=json_lines, accept_recoverable=accept_recoverable
+        )
+        asked = rule.applied_to(parse_request(path, _read(request)))
     except NotARequest as error:
         raise _unusable(f"{request}: not a request to {path}: {error}") from None
     outcome = parse_answer(

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 from evaluators.exchange import (
     Answer,
+    AnswerRule,
     Endpoint,
     Fault,
     FaultKind,
     Format,
+    Guide,
+    GuideKind,
     Message,
     Needle,
     Request,
@@ -45,12 +48,12 @@ def call(name: str = "weather", arguments: str = '{"city": "Oslo"}') -> ToolCall
     return ToolCall(name=name, arguments=arguments)
 
 
-def judged(request: Request, answer: Answer, judge: StructuredOutput = JUDGE) -> Score:
-    score = judge.score(request, answer)
+def judged(request: Request, answer: Answer) -> Score:
+    score = JUDGE.score(request, answer)
     assert isinstance(score, Score), score
     assert len(score.evidence) <= 200
     assert len(score.reason) <= 200
-    assert score.passed == (score.label in ("ok", "no_call")) or judge.accept_recoverable
+    assert score.passed == (score.label in ("ok", "no_call")) or request.accept_recoverable
     return score
 
 
@@ -129,13 +132,97 @@ def test_where_a_rule_expects_json_any_value_will_do(make_request: Make) -> None
     assert label(request, Answer(text="the answer is 3 [sic")) == "not_json"
 
 
-def test_a_route_may_accept_what_is_recoverable(json_request: Request) -> None:
-    lenient = StructuredOutput(accept_recoverable=True)
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (Answer(text='{"a":1}\n[2]\n"x"\n3'), "ok"),
+        (Answer(text='\n{"a":1}\r\n\n{"a":2}\n'), "ok"),
+        (Answer(text='{"a":1}'), "ok"),
+        (Answer(text='{"a":\n1}'), "not_json"),
+        (Answer(text='{"a":1}{"a":2}'), "not_json"),
+        (Answer(text='{"a":1}\n{"a":'), "not_json"),
+        (Answer(text='{"a":1}\n{"a":', finish_reason="length"), "truncated"),
+        (Answer(text='Here:\n```jsonl\n{"a":1}\n{"a":2}\n```'), "recoverable"),
+        (Answer(text='The lines:\n{"a":1}\n{"a":2}\nDone.'), "recoverable"),
+        (Answer(text="One [1] and two [2]"), "not_json"),
+        (Answer(text="1\n" * 20_000), "unjudgeable"),
+        (Answer(text="1\n" * 3_000_000), "unjudgeable"),
+        (Answer(text="\n"), "empty"),
+    ],
+)
+def test_a_rule_may_expect_one_json_value_a_line(answer: Answer, expected: str, make_request: Make) -> None:
+    request = AnswerRule(json_lines=True).applied_to(make_request())
+    assert request.expects_json
+    assert label(request, answer) == expected
+
+
+def test_a_broken_line_is_named_and_a_format_of_the_request_goes_before_a_rule(make_request: Make) -> None:
+    rule = AnswerRule(json_lines=True)
+    broken = judged(rule.applied_to(make_request()), Answer(text='{"a":1}\n\n{"a":}'))
+    assert broken.reason == "expected JSON, found: line 2: Expecting value at character 5"
+    formatted = rule.applied_to(make_request(format=Format.JSON_OBJECT))
+    assert label(formatted, Answer(text='{"a":\n1}')) == "ok"
+    assert label(formatted, Answer(text='{"a":1}\n{"a":2}')) == "not_json"
+
+
+# --- guides that are not JSON ---
+
+YES_OR_NO = Guide(kind=GuideKind.CHOICE, choices=("yes", "no"))
+ORDER = Guide(kind=GuideKind.REGEX, written=r"[A-Z]{2}-\d+|none")
+
+
+@pytest.mark.parametrize(
+    ("guide", "answer", "expected"),
+    [
+        (YES_OR_NO, Answer(text="yes"), "ok"),
+        (YES_OR_NO, Answer(text="\n no "), "ok"),
+        (YES_OR_NO, Answer(text="Yes"), "schema_violation"),
+        (YES_OR_NO, Answer(text="yes."), "schema_violation"),
+        (YES_OR_NO, Answer(text="y", finish_reason="length"), "truncated"),
+        (YES_OR_NO, Answer(text="yes", finish_reason="length"), "ok"),
+        (YES_OR_NO, Answer(text=" "), "empty"),
+        (YES_OR_NO, Answer(refusal="no"), "refused"),
+        (YES_OR_NO, Answer(text="yes" * 1_000_000), "unjudgeable"),
+        (ORDER, Answer(text="AB-12"), "ok"),
+        (ORDER, Answer(text="none"), "ok"),
+        (ORDER, Answer(text="AB-12 or none"), "schema_violation"),
+        (ORDER, Answer(text="order AB-12"), "schema_violation"),
+        (ORDER, Answer(text="AB-", finish_reason="length"), "truncated"),
+    ],
+)
+def test_a_guided_text_keeps_to_its_guide(
+    guide: Guide, answer: Answer, expected: str, make_request: Make
+) -> None:
+    assert label(make_request(constrained=True, guide=guide), answer) == expected
+
+
+@pytest.mark.parametrize(
+    ("guide", "reason"),
+    [
+        (Guide(kind=GuideKind.GRAMMAR, written='root ::= "x"'), "what a grammar allows is not judged"),
+        (Guide(kind=GuideKind.STRUCTURAL_TAG), "what a structural tag allows is not judged"),
+        (Guide(kind=GuideKind.REGEX, written="(?=a)"), "look-around"),
+        (Guide(kind=GuideKind.REGEX, written="a)(b"), "unexpected"),
+        (Guide(kind=GuideKind.CHOICE), "offers nothing"),
+    ],
+)
+@pytest.mark.parametrize("answer", [Answer(text="x"), Answer(), Answer(refusal="no")])
+def test_a_guide_that_cannot_be_judged_is_unscored_whatever_the_answer(
+    guide: Guide, reason: str, answer: Answer, make_request: Make
+) -> None:
+    request = make_request(constrained=True, guide=guide)
+    found = JUDGE.score(request, answer)
+    assert JUDGE.applies(request)
+    assert isinstance(found, Unscored)
+    assert found.reason is UnscoredReason.UNSUPPORTED_SCHEMA
+    assert reason in found.detail
+
+
+def test_a_rule_may_accept_what_is_recoverable(json_request: Request) -> None:
+    lenient = AnswerRule(accept_recoverable=True).applied_to(json_request)
     fenced = Answer(text='```json\n{"name":"Anna"}\n```')
-    assert (judged(json_request, fenced).passed, judged(json_request, fenced, lenient).passed) == (
-        False,
-        True,
-    )
+    assert (judged(json_request, fenced).passed, judged(lenient, fenced).passed) == (False, True)
+    assert not judged(lenient, Answer(text='```json\n{"name":5}\n```')).passed
 
 
 def test_a_failure_names_expectation_and_finding_and_points_at_its_place(json_request: Request) -> None:
@@ -195,6 +282,20 @@ def test_each_call_has_one_class(answer: Answer, expected: str, tool_request: Re
     assert label(tool_request, answer) == expected
 
 
+@given(st.permutations([call(), call("now", "[]"), call("x"), call(arguments="{"), call(arguments="{}")]))
+def test_calls_in_any_order_have_one_class_and_one_reason(calls: list[ToolCall]) -> None:
+    request = Request(
+        endpoint=Endpoint.CHAT_COMPLETIONS,
+        model="m",
+        messages=(Message(role="user", text="hi"),),
+        tools=(WEATHER, NOW),
+    )
+    found = judged(request, Answer(tool_calls=tuple(calls)))
+    assert (found.label, found.evidence) == ("tool_unknown", "x")
+    known = judged(request, Answer(tool_calls=tuple(each for each in calls if each.name != "x")))
+    assert (known.label, known.evidence) == ("arguments_not_json", "{")
+
+
 def test_a_demanded_call_must_be_made(make_request: Make) -> None:
     required = make_request(tools=(WEATHER, NOW), tool_choice="required")
     named = make_request(tools=(WEATHER, NOW), tool_choice="now")
@@ -238,6 +339,7 @@ def test_the_request_alone_decides_whether_it_is_judged(make_request: Make) -> N
     assert JUDGE.applies(make_request(expects_json=True))
     assert JUDGE.applies(make_request(tools=(WEATHER,)))
     assert not JUDGE.applies(make_request())
+    assert JUDGE.applies(make_request(guide=YES_OR_NO))
     assert not JUDGE.applies(make_request(constrained=True))
     assert not JUDGE.applies(make_request(tools=(WEATHER,), tool_choice="none"))
     assert not JUDGE.applies(make_request(format=Format.JSON_OBJECT, needle=needle))

@@ -6,12 +6,20 @@ from typing import Any
 
 import pytest
 
-from evaluators.exchange import Format
+from evaluators.exchange import Format, Guide, GuideKind
 from service.wire.formats import Asked, read_format, read_formats
 from service.wire.shapes import WrongShape
 
 SCHEMA = {"type": "object"}
 BY_SCHEMA = Asked(format=Format.JSON_SCHEMA, schema=SCHEMA, constrained=True)
+
+
+def guided(kind: GuideKind, written: str = "", *choices: str) -> Asked:
+    return Asked(constrained=True, guide=Guide(kind=kind, written=written, choices=choices))
+
+
+CHOICE, REGEX, GRAMMAR = GuideKind.CHOICE, GuideKind.REGEX, GuideKind.GRAMMAR
+TAG = guided(GuideKind.STRUCTURAL_TAG)
 ANY_JSON = Asked(format=Format.JSON_SCHEMA, schema=True, constrained=True)
 
 
@@ -31,17 +39,26 @@ ANY_JSON = Asked(format=Format.JSON_SCHEMA, schema=True, constrained=True)
         ({"response_format": {"type": "json_schema"}}, ANY_JSON),
         ({"response_format": {"type": "json_schema", "schema": SCHEMA}}, BY_SCHEMA),
         ({"response_format": {"type": "json_schema", "json_schema": SCHEMA}}, BY_SCHEMA),
-        ({"response_format": {"type": "structural_tag", "structures": []}}, Asked(constrained=True)),
+        ({"response_format": {"type": "structural_tag", "structures": []}}, TAG),
         ({"structured_outputs": {"json": SCHEMA}}, BY_SCHEMA),
         ({"structured_outputs": {"json": '{"type": "object"}'}}, BY_SCHEMA),
         ({"structured_outputs": {"json_object": True}}, Asked(format=Format.JSON_OBJECT, constrained=True)),
-        ({"structured_outputs": {"regex": "a+"}}, Asked(constrained=True)),
-        ({"structured_outputs": {"choice": ["a", "b"]}}, Asked(constrained=True)),
+        ({"structured_outputs": {"regex": "a+"}}, guided(REGEX, "a+")),
+        ({"structured_outputs": {"choice": ["a", "b"]}}, guided(CHOICE, "", "a", "b")),
         ({"guided_json": SCHEMA}, BY_SCHEMA),
-        ({"guided_regex": "a"}, Asked(constrained=True)),
-        ({"guided_choice": ["a"]}, Asked(constrained=True)),
-        ({"guided_grammar": "root ::= x"}, Asked(constrained=True)),
-        ({"grammar": "root ::= x"}, Asked(constrained=True)),
+        ({"guided_regex": "a"}, guided(REGEX, "a")),
+        ({"guided_choice": ["a", 1, True]}, guided(CHOICE, "", "a", "1", "true")),
+        ({"guided_choice": "a"}, guided(CHOICE)),
+        ({"regex": "a"}, guided(REGEX, "a")),
+        ({"ebnf": "a"}, guided(GRAMMAR, "a")),
+        ({"guided_grammar": {"a": 1}}, guided(GRAMMAR)),
+        ({"structural_tag": "{}"}, guided(GuideKind.STRUCTURAL_TAG, "{}")),
+        ({"response_format": {"type": "grammar", "grammar": "a"}}, guided(GRAMMAR, "a")),
+        ({"response_format": {"type": "regex", "pattern": "a"}}, guided(REGEX, "a")),
+        ({"structured_outputs": {"json_object": False}}, Asked()),
+        ({"structured_outputs": {"whitespace_pattern": "x"}}, Asked(constrained=True)),
+        ({"guided_grammar": "root ::= x"}, guided(GRAMMAR, "root ::= x")),
+        ({"grammar": "root ::= x"}, guided(GRAMMAR, "root ::= x")),
         ({"json_schema": SCHEMA}, BY_SCHEMA),
         ({"guided_json": SCHEMA, "response_format": {"type": "text"}}, BY_SCHEMA),
         (
