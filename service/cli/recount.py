@@ -51,7 +51,7 @@ def recount(
     """Count everything again from the recorded pairs, and compare.
 
     Exit status: 0 all counts are what the pairs say, 1 some are not, 2 there is no database to read.
-    Reads one consistent moment; workers may go on. About 20,000 units a second.
+    Reads one consistent moment; workers may go on. A million pairs take a minute or two.
 
     \b
     Are the numbers that verdicts rest on what was recorded?
