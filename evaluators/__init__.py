@@ -4,17 +4,25 @@ Enters: a `Request` and, for each arm, an `Outcome` (`exchange`). Leaves: a `Pai
 why there is none (`score`). One evaluator a file; `ALL` is the list the worker walks. Imported by `workers`
 and `service.cli`; imports nothing of theirs, and no clock, no network, no store.
 
-`structured_output` rests on `strict_json` and `json_schema` (with `formats` and `patterns`),
+`structured_output` rests on `strict_json`, `guides` and `json_schema` (with `json_formats` and `patterns`),
 `long_context_recall` on `values`, and both on `refusal_rules` where an answer declines. `needles` makes the
 recall questions.
 """
 
+from evaluators.field_agreement import FieldAgreement
 from evaluators.long_context_recall import LongContextRecall
 from evaluators.refusal import Refusal
 from evaluators.score import Evaluator
 from evaluators.structured_output import StructuredOutput
+from evaluators.tool_use import ToolUse
 
-ALL: tuple[Evaluator, ...] = (StructuredOutput(), LongContextRecall(), Refusal())
+ALL: tuple[Evaluator, ...] = (
+    StructuredOutput(),
+    LongContextRecall(),
+    Refusal(),
+    ToolUse(),
+    FieldAgreement(),
+)
 """Every evaluator, in the order in which they are shown."""
 
 __all__ = ["ALL"]

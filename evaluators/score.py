@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from evaluators.exchange import Answer, Fault, FaultKind, Outcome, Request
 
@@ -95,11 +95,19 @@ class Evaluator(Protocol):
     def applies(self, request: Request) -> bool:
         """Whether this request is judged at all; sees no answer."""
 
-    def score(self, request: Request, answer: Answer) -> Score | Unscored:
+    def score(self, request: Request, answer: Answer) -> Score | Unscored | NotApplicable:
         """Judge one answer, blind to which arm gave it."""
 
     def score_fault(self, request: Request, fault: Fault) -> Score | NotApplicable:
         """Judge a generation fault: a failure of class `fault`, or nothing to judge."""
+
+
+@runtime_checkable
+class Comparing(Protocol):
+    """What an evaluator has besides when it judges a pair by comparing its answers (ADR 21)."""
+
+    def compare(self, request: Request, baseline: Answer, candidate: Answer) -> tuple[Score, Score]:
+        """The scores of baseline and candidate. Told which is which, and nothing else of the tiers."""
 
 
 class TimeLimit(Exception):
@@ -137,6 +145,8 @@ def _score_arms(
     if isinstance(baseline, Fault) and baseline.kind is FaultKind.REJECTED:
         # The request was wrong, not an answer: the baseline would not serve it at all.
         return NotApplicable(why="rejected")
+    if isinstance(evaluator, Comparing) and isinstance(baseline, Answer) and isinstance(candidate, Answer):
+        return _compare(evaluator, request, baseline, candidate, limit)
     scores: list[Score] = []
     slow = 0
     for outcome in (baseline, candidate):
@@ -160,4 +170,18 @@ def _score_arms(
         return Unscored(reason=UnscoredReason.TIME_LIMIT, detail="both answers ran into the time limit")
     return PairScore(
         evaluator=evaluator.name, version=evaluator.version, baseline=scores[0], candidate=scores[1]
+    )
+
+
+def _compare(
+    evaluator: Evaluator, request: Request, baseline: Answer, candidate: Answer, limit: Limit
+) -> PairScore | Unscored:
+    assert isinstance(evaluator, Comparing)
+    try:
+        with limit():
+            reference, compared = evaluator.compare(request, baseline, candidate)
+    except TimeLimit:
+        return Unscored(reason=UnscoredReason.TIME_LIMIT, detail="comparing ran into the time limit")
+    return PairScore(
+        evaluator=evaluator.name, version=evaluator.version, baseline=reference, candidate=compared
     )

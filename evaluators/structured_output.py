@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from evaluators.call_marks import call_in
 from evaluators.exchange import Answer, Fault, Format, Guide, Json, Request, Tool, ToolCall
 from evaluators.guides import MOST_TEXT, UnsupportedGuide, check_guide, departure
 from evaluators.json_schema import UnsupportedSchema, compile_schema
@@ -22,11 +23,6 @@ from evaluators.score import Score, Unscored, UnscoredReason, excerpt
 from evaluators.strict_json import MAX_CHARS, NotJson, TooMuch, parse
 
 _FENCE = re.compile(r"```[A-Za-z0-9_+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
-_CALL_MARKS = re.compile(
-    r"<tool_call>|<\|tool_call(?:s_begin|_begin)?\|>|<｜tool▁calls?▁begin｜>|\[TOOL_CALLS\]|<\|python_tag\|>|"
-    r"<function=|<function_calls?>|<invoke name="
-)
-"""How chat templates of common model families begin a call; in text, a call the engine could not read."""
 RUN = 512
 """Characters of repetition at the end of an answer that ran to its token limit which make it a `runaway`."""
 MOST_LINES = 10_000
@@ -205,10 +201,9 @@ def repeats(text: str) -> bool:
 
 def _missing_call(request: Request, answer: Answer) -> Score | None:
     """The failure of an answer without a call where there should be one."""
-    mark = _CALL_MARKS.search(answer.text)
-    if mark is not None:
+    if meant := call_in(answer.text):
         reason = "a call stands in the text, where the engine could not read it"
-        return _fail("arguments_not_json", reason, answer.text[mark.start() :])
+        return _fail("arguments_not_json", reason, meant)
     if answer.finish_reason == "tool_calls":
         return _fail("tool_missing", "finish_reason is tool_calls, and there is no call", answer.text)
     if request.tool_choice != "auto":

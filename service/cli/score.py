@@ -220,7 +220,9 @@ def _why_not(evaluator: Evaluator, request: Request) -> str:
     if request.needle is not None:
         return "a recall probe is judged for recall alone"
     return {
-        "structured_output": "the request asks for no JSON and offers no tool",
+        "structured_output": "the request asks for no JSON, guides no decoding and offers no tool",
+        "tool_use": "the request does not leave it to the model to call a tool",
+        "field_agreement": "the request asks for no JSON and offers no tool",
         "long_context_recall": "the answer is not one to a recall probe (--needle-key, --needle-value)",
     }.get(evaluator.name, "the request is not judged")
 

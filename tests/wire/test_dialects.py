@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import evaluators
 from evaluators.exchange import Answer, Endpoint, Needle, Outcome, Request, ToolCall
-from evaluators.score import Score, Unscored
+from evaluators.score import NotApplicable, Score, Unscored
 from service.wire import parse_answer, parse_request
 from service.wire.sse import EventParser
 from tests.wire.dialects import DIALECTS, Asked, Dialect, to_json, written_as
@@ -92,7 +92,7 @@ def read(dialect: Dialect, body: bytes, *, type: str) -> Outcome:
     )
 
 
-def scores(request: Request, outcome: Outcome) -> list[Score | Unscored]:
+def scores(request: Request, outcome: Outcome) -> list[Score | Unscored | NotApplicable]:
     """What every evaluator makes of it, as a request and as a recall probe."""
     assert isinstance(outcome, Answer)
     return [
@@ -110,7 +110,7 @@ def test_the_same_content_is_the_same_answer_and_scores_the_same(
 ) -> None:
     chance = Random(seed)
     found: dict[str, Outcome] = {}
-    judged: dict[str, list[Score | Unscored]] = {}
+    judged: dict[str, list[Score | Unscored | NotApplicable]] = {}
     for dialect in DIALECTS:
         if dialect.can_say(answer):
             request = parse_request(

@@ -1,0 +1,102 @@
+"""Whether candidate and baseline wrote the same fields with the same values, where both owe JSON or calls.
+
+Under constrained decoding both arms parse, and damage moves into the values. This compares the two answers of
+a pair with each other instead of judging each by itself: the baseline is the reference and always passes, the
+candidate passes where it agrees. Sampling alone makes answers differ, so the share means nothing beside zero
+and everything beside the control's, which is the baseline against itself.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+from evaluators.differences import Agreement, TooManyFields, agreement
+from evaluators.exchange import Answer, Fault, Format, Json, Request
+from evaluators.score import NotApplicable, Score, excerpt
+from evaluators.strict_json import NotJson, TooMuch, parse
+
+NOT_ALONE = "it compares two answers with each other"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldAgreement:
+    """Applies where the request asks for JSON or offers tools; texts are not compared."""
+
+    name: ClassVar[str] = "field_agreement"
+    version: ClassVar[str] = "1"
+
+    def applies(self, request: Request) -> bool:
+        offered = bool(request.tools) and request.tool_choice != "none"
+        return request.needle is None and (_wants_json(request) or offered)
+
+    def score(self, request: Request, answer: Answer) -> NotApplicable:
+        """One answer alone agrees with nothing."""
+        return NotApplicable(why=NOT_ALONE)
+
+    def score_fault(self, request: Request, fault: Fault) -> NotApplicable:
+        return NotApplicable(why="fault")
+
+    def compare(self, request: Request, baseline: Answer, candidate: Answer) -> tuple[Score, Score]:
+        """`agrees`, `values_differ`, `types_differ`, `fields_differ` (one has what the other lacks), or
+        `unreadable` where an answer is not JSON or too large. The gravest counts; fields before types."""
+        reference = Score(passed=True, label="reference")
+        try:
+            found = compare(request, baseline, candidate)
+        except NotJson as error:
+            return reference, Score(passed=False, label="unreadable", reason=excerpt(str(error)))
+        except (TooMuch, TooManyFields) as error:
+            return reference, Score(passed=False, label="unreadable", reason=excerpt(f"too large: {error}"))
+        return reference, _judged(found)
+
+
+def compare(request: Request, baseline: Answer, candidate: Answer) -> Agreement:
+    """What the two wrote, compared; calls if there are any, else the JSON of the text.
+
+    Raises `NotJson`, `TooMuch` or `TooManyFields` where that cannot be done.
+    """
+    if baseline.tool_calls or candidate.tool_calls or not _wants_json(request):
+        return agreement(_calls(baseline), _calls(candidate))
+    values: list[Json] = []
+    for arm, answer in (("baseline", baseline), ("candidate", candidate)):
+        lines = request.json_lines and request.format is Format.TEXT
+        texts = [each for each in answer.text.split("\n") if each.strip()] if lines else [answer.text]
+        try:
+            read = [parse(text).value for text in texts]
+        except NotJson as error:
+            raise NotJson(f"the {arm}'s answer is not JSON: {error}") from None
+        values.append(read if lines else read[0])
+    return agreement(*values)
+
+
+def _wants_json(request: Request) -> bool:
+    return request.format is not Format.TEXT or request.expects_json
+
+
+def _calls(answer: Answer) -> Json:
+    """Calls in one order, whatever order they came in; arguments that are not JSON stay text."""
+    calls: list[Json] = []
+    for call in answer.tool_calls:
+        try:
+            arguments = parse(call.arguments).value if call.arguments.strip() else {}
+        except NotJson:
+            arguments = call.arguments
+        calls.append({"name": call.name, "arguments": arguments})
+    return sorted(calls, key=lambda call: (call["name"], json.dumps(call["arguments"], sort_keys=True)))
+
+
+def _judged(found: Agreement) -> Score:
+    kinds = (
+        ("fields_differ", "only in one answer", found.missing),
+        ("types_differ", "of another type", found.types),
+        ("values_differ", "of another value", found.values),
+    )
+    told = [f"{words}: {', '.join(at or '/' for at in where)}" for _, words, where in kinds if where]
+    if not told:
+        return Score(passed=True, label="agrees", reason=f"all {found.fields} fields agree")
+    label = next(label for label, _, where in kinds if where)
+    agreeing = found.fields - found.differing
+    reason = f"{agreeing} of {found.fields} fields agree; {'; '.join(told)}"
+    first = next(where[0] for _, _, where in kinds if where)
+    return Score(passed=False, label=label, reason=excerpt(reason), evidence=excerpt(first or "/"))
