@@ -38,6 +38,8 @@ REPLAY_MARK = "x-tiergate-replay"
 FAILURES_KEPT = 5
 START_SECONDS = 30.0
 _CHARACTERS_PER_TOKEN = 4
+_MOST_TOKENS = 10_000_000
+"""Of one prompt or answer, beyond any context window: what a backend claims above is not so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,9 +250,11 @@ def _tokens(asked: Mapping[str, Any], answer: httpx.Response) -> int:
     for line in (written, *reversed(written.split("\n"))):
         try:
             usage = json.loads(line.removeprefix("data:"))["usage"]
-            return int(usage["prompt_tokens"]) + int(usage["completion_tokens"])
-        except (ValueError, KeyError, TypeError):
+            told = [int(usage[name]) for name in ("prompt_tokens", "completion_tokens")]
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
             continue
+        if all(0 <= count <= _MOST_TOKENS for count in told):
+            return sum(told)
     prompt = sum(len(str(turn.get("content", ""))) for turn in asked["messages"])
     return prompt // _CHARACTERS_PER_TOKEN + int(asked.get("max_tokens", 0))
 

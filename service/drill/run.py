@@ -288,8 +288,9 @@ class _Watch:
             if sign.act is Act.HEALTHY and sign.defect in missed and failing > UNINFORMATIVE:
                 raise DrillBroken(
                     f"the baseline itself fails {failing:.0%} of {sign.tally.n} {sign.criterion} pairs:"
-                    " either the model cannot do what the drill asks, or the evaluator passes nothing. Leave"
-                    " it out with --defect, or score an answer with `tiergate score`"
+                    " the model cannot do what the drill asks, it thinks until `probe.max_tokens` is used up"
+                    " (give it more, or switch thinking off with `probe.extra_body`), or the evaluator passes"
+                    " nothing. Leave it out with --defect, or score an answer with `tiergate score`"
                 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -19,6 +20,7 @@ from service.drill.relay import Relay, Upstream
 from service.fleet import Backend
 from tests.acceptance.conftest import MODEL
 from tests.drill.conftest import Scripted
+from tests.workers.scripted import Reply, ScriptedBackend
 
 HEALTHY = Arm(name="healthy", begins=FIRST)
 SECOND_ANSWER = Arm(name="second")
@@ -102,6 +104,16 @@ def test_no_more_tokens_are_spent_than_allowed(backend: Scripted, tmp_path: Path
         statuses = [ask(relay, HEALTHY, prompt).status_code for prompt in unstreamed]
         assert statuses == [200, 200, 503, 503], "the backend says 20 tokens each"
         assert (relay.asked, relay.spent, relay.is_spent) == (2, 40, True)
+
+
+@pytest.mark.parametrize("claimed", [math.inf, math.nan, -100_000, 10_000_001])
+def test_a_claim_of_tokens_that_cannot_be_is_counted_by_length(claimed: Any, tmp_path: Path) -> None:
+    """Nor is it an error of the drill: the answer goes on as it is."""
+    prompt = next(each for each in some(Kind.QUESTION, 2) if not each.stream)
+    with ScriptedBackend(lambda asked: Reply(text="Yes.", completion_tokens=claimed)) as backend:
+        with relaying(Scripted(backend.url), tmp_path) as relay:
+            assert ask(relay, HEALTHY, prompt).status_code == 200
+        assert prompt.max_tokens < relay.spent < 1000
 
 
 @pytest.mark.parametrize("arm", [HEALTHY, BROKEN[Defect.JSON]])
