@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from evaluators.exchange import Fault, FaultKind, Outcome, Request
+from evaluators.exchange import AnswerRule, Fault, FaultKind, Outcome, Request
 from service import strata
 from service.fleet import Backend, Ladder
 from service.store.capture import Capture, Ending
@@ -40,10 +40,15 @@ class Opened:
 
 
 def open_capture(
-    capture: Capture, ladder: Ladder, backends: Mapping[str, Sequence[Backend]], probing: Probing
+    capture: Capture,
+    ladder: Ladder,
+    backends: Mapping[str, Sequence[Backend]],
+    probing: Probing,
+    rule: AnswerRule = AnswerRule(),
 ) -> Opened:
     """Read a capture and draw up its plan; raises `NotARequest` when it cannot be put to another backend."""
-    request = parse_request(capture.path, capture.request_body, content_encoding=capture.request_encoding)
+    asked = parse_request(capture.path, capture.request_body, content_encoding=capture.request_encoding)
+    request = rule.applied_to(asked)
     if is_stateful(request):
         raise NotARequest("it leans on what only its own server holds")
     if has_remote_media(request):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from redis import RedisError
 
-from evaluators.exchange import Outcome
+from evaluators.exchange import AnswerRule, Outcome
 from evaluators.score import TimeLimit
 from service.fleet import Ladder, Route
 from service.store.capture import Capture, Keyring, SealBroken, unseal
@@ -52,6 +52,8 @@ class Terms:
     """By model."""
     scoring: Callable[[Database], Scoring]
     """As it is now: what the engines are is in the database."""
+    answer_rule: Callable[[str], AnswerRule] = lambda model: AnswerRule()
+    """By model."""
     on_serving: bool = False
     """Whether tiers without shadow backends may be replayed on those that serve clients."""
     lease_seconds: float = 120.0
@@ -185,14 +187,14 @@ class _Batch:
     def _read(self, capture: Capture, ladder: Ladder, route: Route) -> Opened:
         terms = self.bench.terms
         backends = {tier.name: targets(tier, route, on_serving=terms.on_serving) for tier in ladder.tiers}
-        probing = terms.probing(capture.model)
+        probing, rule = terms.probing(capture.model), terms.answer_rule(capture.model)
         try:
             with Alarm(terms.seconds_per_capture):
-                return open_capture(capture, ladder, backends, probing)
+                return open_capture(capture, ladder, backends, probing, rule)
         except TimeLimit:
             # Mostly its text is too much to mine; without probes it counts for the other evaluators.
             with Alarm(terms.seconds_per_capture):
-                return open_capture(capture, ladder, backends, replace(probing, per_capture=0))
+                return open_capture(capture, ladder, backends, replace(probing, per_capture=0), rule)
 
     def _place_all(self, opened: Sequence[Opened]) -> list[Placed]:
         placed: list[Placed] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -150,6 +150,18 @@ class LimitsShape(Shape):
     )
 
 
+class StructuredShape(Shape):
+    """What is expected of a model's answers, besides what its requests say."""
+
+    expects: Literal["none", "json", "jsonl"] = Field(
+        default="none",
+        description="Answers are to be JSON, or one JSON value a line, though requests do not ask for it.",
+    )
+    accept_recoverable: bool = Field(
+        default=False, description="JSON in a fence, or with prose around it, passes."
+    )
+
+
 class ModelShape(Shape):
     """One model: its ladder of tiers."""
 
@@ -159,6 +171,9 @@ class ModelShape(Shape):
     slo: SloShape | None = Field(default=None, description="Service level that tokens must meet to count.")
     probe: Annotated[ProbeShape, Section] = Field(
         default=ProbeShape(), description="This model's own probe settings."
+    )
+    structured_output: Annotated[StructuredShape, Section] = Field(
+        default=StructuredShape(), description="What is expected of this model's answers."
     )
     limits: Annotated[LimitsShape, Section] = Field(
         default=LimitsShape(), description="What is taken of this model's requests."

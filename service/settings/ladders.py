@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from evaluators.exchange import AnswerRule
 from service.fleet import Backend, Ladder, Tier
 from service.settings.backends import build_backend
-from service.settings.fleet_shape import ModelShape, ProbeShape, TierShape
+from service.settings.fleet_shape import ModelShape, ProbeShape, StructuredShape, TierShape
 from service.settings.limits import build_limits
 from service.settings.problems import Findings, Place
 from service.settings.units import Listen
@@ -88,4 +89,12 @@ def build_probe(shape: ProbeShape, otherwise: ProbePlan) -> ProbePlan:
         ),
         max_tokens=otherwise.max_tokens if shape.max_tokens is None else shape.max_tokens,
         extra_body=otherwise.extra_body if shape.extra_body is None else shape.extra_body,
+    )
+
+
+def build_rule(shape: StructuredShape) -> AnswerRule:
+    return AnswerRule(
+        expects_json=shape.expects != "none",
+        json_lines=shape.expects == "jsonl",
+        accept_recoverable=shape.accept_recoverable,
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from evaluators.exchange import Answer, Fault, FaultKind
+from evaluators.exchange import Answer, AnswerRule, Fault, FaultKind
 from service.fleet import Backend, Ladder
 from service.store.capture import Capture, Ending
 from service.wire import NotARequest
@@ -42,6 +42,19 @@ def test_a_live_exchange_without_an_answer_is_the_fault_it_was(capture: Capture,
 
 def test_a_complete_exchange_is_an_answer() -> None:
     assert isinstance(live_outcome(exchange(question("x"), "Fine.")), Answer)
+
+
+def test_the_rule_of_a_model_is_part_of_what_is_judged_and_not_of_the_request() -> None:
+    rule = AnswerRule(json_lines=True, accept_recoverable=True)
+    one = exchange(question("x"))
+    ruled = open_capture(one, LADDER, BACKENDS, Probing(min_context_chars=10), rule)
+    assert (ruled.request.expects_json, ruled.request.json_lines, ruled.request.accept_recoverable) == (
+        True,
+        True,
+        True,
+    )
+    assert not opened(one).request.expects_json
+    assert ruled.digest == opened(one).digest
 
 
 def test_the_same_request_has_the_same_digest_whoever_sends_it() -> None:
