@@ -20,7 +20,6 @@ from datetime import UTC, datetime
 
 from celery import Celery
 
-import evaluators
 from service.settings import Settings, SettingsError, load, units
 from service.settings.questions import question_of
 from service.store.captures import open_captures
@@ -131,6 +130,7 @@ class _Roots:
             terms=Terms(
                 ladders=settings.ladders,
                 probing=self._probing,
+                answer_rule=settings.answer_rule_of,
                 scoring=self._scoring,
                 on_serving=shadow.on_serving,
                 lease_seconds=self.lease_seconds,
@@ -146,7 +146,7 @@ class _Roots:
     def _scoring(self, db: Database) -> Scoring:
         epochs = read_epochs(db, self.settings.ladders, self.settings.declared)
         return Scoring(
-            evaluators=evaluators.ALL,
+            evaluators=self.settings.evaluators,
             epoch_of=epochs.epoch_of,
             unsettled_of=epochs.unsettled_of,
             since_of=epochs.since_of,

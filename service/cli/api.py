@@ -78,7 +78,6 @@ def api(config: ConfigOption = None) -> None:
 
 def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
     """The API and the overview page as one app, over the same stores."""
-    import evaluators
     from service.approval.app import create_app
     from service.approval.config import ApiConfig
     from service.dashboard.overview import STYLE_PATH, Look, overview
@@ -91,7 +90,7 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         policy=settings.policy,
         epoch_of=epochs.epoch_of,
         attribution_of=epochs.attribution_of,
-        evaluators={evaluator.name: evaluator.version for evaluator in evaluators.ALL},
+        evaluators={evaluator.name: evaluator.version for evaluator in settings.evaluators},
         control_on_serving=settings.shadow.on_serving,
         allowed_hosts=(*settings.api.allowed_hosts, settings.api.host),
         allowed_origins=settings.api.allowed_origins,

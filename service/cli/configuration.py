@@ -25,16 +25,17 @@ WRONG_CONFIGURATION = 2
 """Exit status, as for a wrong command line."""
 
 
-def load_or_exit(path: Path | None, *, make_key: bool = True) -> Settings:
+def load_or_exit(path: Path | None, *, make_key: bool = True, judges: bool = True) -> Settings:
     """The settings; every problem on standard error and exit status 2 when there are none.
 
-    `make_key` is false for commands that only look: a capture key that is not there yet is not made.
+    `make_key` is false for commands that only look: a capture key that is not there yet is not made;
+    `judges` is false for a proxy, which loads no evaluator of other packages.
     """
     # pydantic and the evaluators take half a second, which `tiergate --help` need not wait for.
     from service.settings import SettingsError, load
 
     try:
-        return load(path, os.environ, make_key=make_key)
+        return load(path, os.environ, make_key=make_key, judges=judges)
     except SettingsError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(WRONG_CONFIGURATION) from None

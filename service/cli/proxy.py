@@ -28,7 +28,7 @@ def proxy(
     SIGHUP makes it read its configuration again.
     """
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # one that comes too early must not end it
-    settings = load_or_exit(config)
+    settings = load_or_exit(config, judges=False)
     from service.proxy.config import ProxyConfig
     from service.proxy.processes.reloading import naming_what_is_pinned
     from service.proxy.processes.run import run
@@ -42,11 +42,11 @@ def proxy(
             err=True,
         )
     unpinned = {name: text for name, text in os.environ.items() if name not in (pinned or ())}
-    before = load(settings.path, unpinned).proxy if pinned else settings.proxy
+    before = load(settings.path, unpinned, judges=False).proxy if pinned else settings.proxy
 
     def reread() -> ProxyConfig:
-        wanted = load(settings.path, os.environ).proxy
-        now = load(settings.path, unpinned).proxy if pinned else wanted
+        wanted = load(settings.path, os.environ, judges=False).proxy
+        now = load(settings.path, unpinned, judges=False).proxy if pinned else wanted
         return naming_what_is_pinned(wanted, before=before, now=now)
 
     raise typer.Exit(run(settings.proxy, reread))

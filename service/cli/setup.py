@@ -86,9 +86,10 @@ def schema(
     ] = None,
 ) -> None:
     """Print the JSON Schema of tiergate.yaml, for editors: `# yaml-language-server: $schema=FILE`."""
+    from service.settings.evaluating import known
     from service.settings.schema import json_schema
 
-    text = json.dumps(json_schema(), indent=2, ensure_ascii=False)
+    text = json.dumps(json_schema(known()), indent=2, ensure_ascii=False)
     if output is None:
         typer.echo(text)
         return

@@ -6,13 +6,13 @@ import json
 import os
 import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import evaluators
+from evaluators.score import Evaluator
 from service.demo.models import ModelFile
 from service.demo.plan import CLIENT_MODEL, DemoPlan
 from service.demo.prompt import Prompt
@@ -51,6 +51,7 @@ def report(
     seed: int,
     timings: Timings,
     configuration: str,
+    evaluators: Sequence[Evaluator],
 ) -> dict[str, Any]:
     """Everything about one run, as JSON values."""
     verdicts = [dict(reading.document) for reading in walked.last.verdicts]
@@ -83,7 +84,7 @@ def report(
                 "streamed": sum(prompt.stream for prompt in sent),
                 "ended_because": walked.last.ending,
             },
-            "evaluators": {evaluator.name: evaluator.version for evaluator in evaluators.ALL},
+            "evaluators": {evaluator.name: evaluator.version for evaluator in evaluators},
             "seconds": asdict(timings),
             "machine": {
                 "python": platform.python_version(),

@@ -93,6 +93,7 @@ def run(wanted: Wanted, environ: Mapping[str, str], told: StopSignals, console: 
                     seed=wanted.seed,
                     timings=timings,
                     configuration=text,
+                    evaluators=settings.evaluators,
                 )
                 say(f"wrote {write_report(wanted.report_to, content)}")
             if wanted.stay:

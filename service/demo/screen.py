@@ -91,7 +91,7 @@ def _drawn(position: Position, plan: DemoPlan) -> RenderableType:
 def _counted(reading: VerdictReading) -> str:
     return ", ".join(
         f"{finding.criterion} {finding.n} pairs +{finding.harm} -{finding.benefit}"
-        for finding in reading.verdict.findings
+        for finding in reading.verdict.decisive
     )
 
 

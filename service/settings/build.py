@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from evaluators.score import Evaluator
 from service.proxy.config import ClientLimits, Mirroring, ProxyConfig, Timeouts
 from service.settings import places
 from service.settings.forms import database_url_of, redis_url_of
-from service.settings.ladders import build_ladder, build_probe, refuse_own_address
+from service.settings.ladders import build_ladder, build_probe, build_rule, refuse_own_address
 from service.settings.limits import refuse_limits_that_cannot_hold
 from service.settings.nearest import nearest
 from service.settings.policies import build_policy
@@ -30,6 +31,8 @@ def build(
     path: Path,
     environ: Mapping[str, str],
     findings: Findings,
+    known: Sequence[str],
+    judging: Sequence[Evaluator],
     make_key: bool = True,
 ) -> Settings | None:
     """The settings, or None when `findings` says why there are none."""
@@ -39,7 +42,7 @@ def build(
         for name, model in shape.models.items()
         if (ladder := build_ladder(name, model, beside, environ, findings)) is not None
     }
-    policy = build_policy(shape.policy, findings)
+    policy = build_policy(shape.policy, known, findings)
     for complaint in complaints_of(environ):
         findings.add((), complaint)
     state_dir = places.state_dir(shape, beside, environ)
@@ -145,8 +148,10 @@ def build(
             retries=shape.shadow.retries,
         ),
         promotion=build_promotion(shape.policy.promotion),
+        evaluators=tuple(judging),
         probe=probe,
         probes={name: build_probe(model.probe, probe) for name, model in shape.models.items()},
+        answer_rules={name: build_rule(model.structured_output) for name, model in shape.models.items()},
         slo={
             name: Slo(ttft_seconds=model.slo.ttft, tpot_seconds=model.slo.tpot)
             for name, model in shape.models.items()

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+import evaluators
 from service.settings.build import build
 from service.settings.complaints import complaints
 from service.settings.document import Document, Unreadable, read_document
+from service.settings.evaluating import Installed, installed, known
 from service.settings.problems import Findings, Problem, SettingsError
 from service.settings.shape import TiergateShape
 from service.settings.values import Settings
@@ -18,24 +20,38 @@ from service.settings.values import Settings
 DEFAULT_NAME = "tiergate.yaml"
 
 
-def load(path: Path | None, environ: Mapping[str, str], *, make_key: bool = True) -> Settings:
+def load(
+    path: Path | None, environ: Mapping[str, str], *, make_key: bool = True, judges: bool = True
+) -> Settings:
     """Read the file (else TIERGATE_CONFIG, else ./tiergate.yaml); raises `SettingsError` with every problem.
 
     Makes the capture key of an embedded installation when it is not there yet, unless `make_key` is false;
-    changes nothing else.
+    changes nothing else. Loads the evaluators of other packages, unless `judges` is false, as in a proxy: their
+    code has no business beside clients' requests.
     """
     chosen = path or Path(environ.get("TIERGATE_CONFIG") or DEFAULT_NAME)
     chosen = chosen.expanduser().absolute()
     document = read(chosen)
     problems = list(document.problems)
     settings: Settings | None = None
+    names = known()
+    judging = installed() if judges else Installed(evaluators=evaluators.ALL)
+    problems += [Problem(message=message) for message in judging.problems]
     try:
-        shape = TiergateShape.model_validate(document.content)
+        shape = TiergateShape.model_validate(document.content, context={"known": names})
     except ValidationError as error:
         problems += complaints(error, document)
     else:
         findings = Findings()
-        settings = build(shape, path=chosen, environ=environ, findings=findings, make_key=make_key)
+        settings = build(
+            shape,
+            path=chosen,
+            environ=environ,
+            findings=findings,
+            known=names,
+            judging=judging.evaluators,
+            make_key=make_key,
+        )
         problems += [document.problem(place, message) for place, message in findings.entries]
     if problems or settings is None:
         raise SettingsError(chosen, problems)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import evaluators
+from collections.abc import Iterable
+
 from service.decision.policy import (
     AlphaSpending,
     Asked,
@@ -19,14 +20,18 @@ from service.decision.policy import (
 from service.settings.policy_shape import PolicyShape
 from service.settings.problems import Findings, Place
 
-EQUIVALENT_BY_DEFAULT = frozenset({"refusal"})
-"""Fewer refusals of harmful requests and more of harmless ones can cancel, so both ways count."""
+EQUIVALENT_BY_DEFAULT = frozenset({"refusal", "tool_use"})
+"""Where neither way is better: fewer refusals of harmful requests and more of harmless ones can cancel."""
+DECISIVE_BY_DEFAULT = ("structured_output", "long_context_recall", "refusal")
+"""What a policy without criteria decides by. Every other evaluator is shown until a policy names it."""
 
 
-def build_policy(shape: PolicyShape, findings: Findings) -> Policy | None:
-    named = shape.criteria or dict.fromkeys(evaluator.name for evaluator in evaluators.ALL)
+def build_policy(shape: PolicyShape, known: Iterable[str], findings: Findings) -> Policy | None:
+    """The policy over the evaluators that are `known`, or None when `findings` says why there is none."""
+    named = shape.criteria or dict.fromkeys(DECISIVE_BY_DEFAULT)
+    others = [name for name in known if name not in named and name not in DECISIVE_BY_DEFAULT]
     criteria: list[Criterion] = []
-    for name, criterion in named.items():
+    for name, criterion in [*named.items(), *((name, None) for name in others)]:
         place: Place = ("policy", "criteria", name)
         default = "equivalent" if name in EQUIVALENT_BY_DEFAULT else "non_inferior"
         given = criterion.model_dump(exclude_none=True) if criterion is not None else {}
@@ -38,14 +43,14 @@ def build_policy(shape: PolicyShape, findings: Findings) -> Policy | None:
                     margin=given.get("margin", shape.margin),
                     min_pairs=given.get("min_pairs", shape.min_pairs),
                     baseline_failure_cap=given.get("baseline_failure_cap", 0.5),
-                    role=Role(given.get("role", "decisive")),
+                    role=Role(given.get("role", "decisive" if name in named else "shown")),
                     max_pairs=given.get("max_pairs"),
                 )
             )
         except ValueError as error:
             findings.add(place, str(error))
     gates = {Gate(name): Asked(asked) for name, asked in shape.gates.model_dump().items()}
-    if len(criteria) < len(named):
+    if len(criteria) < len(named) + len(others):
         return None
     try:
         return Policy(

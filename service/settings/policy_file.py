@@ -15,6 +15,7 @@ from service.decision.policy import Criterion, Policy
 from service.settings import spelling
 from service.settings.complaints import complaints, valid_keys
 from service.settings.document import Document
+from service.settings.evaluating import known
 from service.settings.forms import Shape
 from service.settings.load import read
 from service.settings.policies import build_policy
@@ -66,12 +67,14 @@ def read_policy(path: Path) -> PolicyRead:
     whole = bool((set(document.content) & set(valid_keys(()))) - set(SECTION))
     if not whole and set(document.content) != set(SECTION):
         document = _under_heading(document)
+    names = known()
     try:
-        shape = (TiergateShape if whole else PolicyAlone).model_validate(document.content)
+        form = TiergateShape if whole else PolicyAlone
+        shape = form.model_validate(document.content, context={"known": names})
     except ValidationError as error:
         raise SettingsError(path, [*document.problems, *complaints(error, document)]) from None
     findings = Findings()
-    policy = build_policy(shape.policy, findings)
+    policy = build_policy(shape.policy, names, findings)
     problems = [*document.problems, *(document.problem(place, text) for place, text in findings.entries)]
     if problems or policy is None:
         raise SettingsError(path, problems)

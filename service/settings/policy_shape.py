@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationInfo
 
 import evaluators
 from service.settings.forms import Age, Count, Duration, Factor, Points, Section, Shape, Share, written
@@ -12,8 +12,9 @@ from service.settings.nearest import nearest
 from service.settings.promotion import PromotionShape
 
 
-def _evaluator(name: str) -> str:
-    known = [evaluator.name for evaluator in evaluators.ALL]
+def _evaluator(name: str, asked: ValidationInfo) -> str:
+    """Of the `known` that the reader looked up; else of ours."""
+    known = (asked.context or {}).get("known") or [evaluator.name for evaluator in evaluators.ALL]
     if name not in known:
         there_are = ", ".join(known)
         raise ValueError(
@@ -29,7 +30,7 @@ class CriterionShape(Shape):
     """One evaluator's hypothesis; what it leaves out is taken from the policy."""
 
     hypothesis: Literal["non_inferior", "equivalent"] | None = Field(
-        default=None, description="Default non_inferior, for refusal equivalent."
+        default=None, description="Default non_inferior; for refusal and tool_use equivalent."
     )
     margin: Points | None = Field(default=None, description="Largest tolerable rise of the failure rate.")
     min_pairs: Annotated[Count, Field(ge=1)] | None = Field(
@@ -41,7 +42,7 @@ class CriterionShape(Shape):
     )
     role: Literal["decisive", "shown", "muted"] | None = Field(
         default=None,
-        description="Decides; or is printed and decides nothing; or is only scored. Default decisive.",
+        description="Decides (default, once named); or is printed and decides nothing; or is scored.",
     )
     max_pairs: Annotated[Count, Field(ge=1)] | None = Field(
         default=None,
@@ -91,7 +92,9 @@ class PolicyShape(Shape):
     min_pairs: Annotated[Count, Field(ge=1)] = Field(default=300, description="Fewer pairs decide nothing.")
     alpha: Annotated[AlphaShape, Section] = Field(default=AlphaShape(), description="Error rates.")
     criteria: dict[EvaluatorName, Annotated[CriterionShape, Section]] = Field(
-        default_factory=dict, description="By evaluator; without it, every evaluator."
+        default_factory=dict,
+        description="What decides, by evaluator; without it ours for JSON, recall and refusals. "
+        "Every other evaluator is shown until it is named here.",
     )
     gates: Annotated[GatesShape, Section] = Field(
         default=GatesShape(), description="Conditions of acceptance."

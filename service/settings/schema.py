@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import evaluators
+from collections.abc import Sequence
+
 from service.settings.shape import TiergateShape
 
 
-def json_schema() -> dict[str, object]:
-    """JSON Schema 2020-12. Checks keys and forms; `tiergate check` also checks what they mean together."""
+def json_schema(known: Sequence[str]) -> dict[str, object]:
+    """JSON Schema 2020-12, over the `known` evaluators.
+
+    Checks keys and forms; `tiergate check` also checks what they mean together.
+    """
     schema = TiergateShape.model_json_schema()
-    schema["$defs"]["PolicyShape"]["properties"]["criteria"]["propertyNames"] = {
-        "enum": [evaluator.name for evaluator in evaluators.ALL]
-    }
+    schema["$defs"]["PolicyShape"]["properties"]["criteria"]["propertyNames"] = {"enum": list(known)}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tiergate.yaml",

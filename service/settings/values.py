@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import evaluators
+from evaluators.exchange import AnswerRule
+from evaluators.score import Evaluator
 from service.decision.policy import Policy
 from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder, Tier
@@ -102,14 +104,22 @@ class Settings:
     probe: ProbePlan = ProbePlan()
     probes: Mapping[str, ProbePlan] = field(default_factory=dict)
     """By model, where a model asks for its own."""
+    answer_rules: Mapping[str, AnswerRule] = field(default_factory=dict)
+    """By model; what is expected of its answers, besides what its requests say."""
     slo: Mapping[str, Slo] = field(default_factory=dict)
     """By model."""
     money: Money = Money()
     promotion: Promotion = AT_ONCE
+    evaluators: tuple[Evaluator, ...] = evaluators.ALL
+    """All that judge, in the order in which they are shown; ours alone in a proxy, which judges nothing."""
 
     def probe_of(self, model: str) -> ProbePlan:
         """The model's own probe plan, or the one for all."""
         return self.probes.get(model, self.probe)
+
+    def answer_rule_of(self, model: str) -> AnswerRule:
+        """The model's own rule, or none."""
+        return self.answer_rules.get(model, AnswerRule())
 
     def declared(self, model: str, tier: str) -> Mapping[str, object]:
         """What the configuration says of the epoch of a tier (statistics A5); KeyError for an unknown name.
@@ -121,12 +131,15 @@ class Settings:
 
         ladder = self.ladders[model]
         probe = self.probe_of(model)
+        # What is only shown may come, go and change without a loss of what decides.
+        decisive = {criterion.evaluator for criterion in self.policy.decisive}
         return {
             "model": model,
             "baseline": _recipe(ladder.baseline),
             "tier": _recipe(ladder.tier(tier)),
-            "evaluators": {evaluator.name: evaluator.version for evaluator in evaluators.ALL},
+            "evaluators": {each.name: each.version for each in self.evaluators if each.name in decisive},
             "policy": policy_facts(self.policy),
+            "structured_output": asdict(self.answer_rule_of(model)),
             "probe": {
                 "min_context_chars": probe.min_context_chars,
                 "max_tokens": probe.max_tokens,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import evaluators
 from service.client.readings import read_verdict
 from service.demo.models import ModelFile
 from service.demo.plan import QUICK
@@ -35,6 +36,7 @@ def content() -> dict[str, object]:
         seed=5,
         timings=Timings(prepare=1.5, start=2.5, traffic=99.5),
         configuration="models: {}",
+        evaluators=evaluators.ALL,
     )
 
 
