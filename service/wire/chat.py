@@ -10,7 +10,7 @@ from service.wire.content import read_content
 from service.wire.formats import asking, read_formats
 from service.wire.shapes import WrongShape
 from service.wire.thinking import join_thinking, split_thinking
-from service.wire.tool_calls import ToolCallCollector
+from service.wire.tool_calls import ToolCallCollector, allowed_tools
 
 
 def read_request(body: Mapping[str, Json]) -> Request:
@@ -19,7 +19,7 @@ def read_request(body: Mapping[str, Json]) -> Request:
     if not messages:
         raise WrongShape("messages is missing or empty")
     asked = read_formats(body)
-    tools = read_tools(body)
+    tools = allowed_tools(read_tools(body), body.get("tool_choice"))
     limit = "max_tokens" if body.get("max_completion_tokens") is None else "max_completion_tokens"
     return asking(
         Endpoint.CHAT_COMPLETIONS,

@@ -11,6 +11,7 @@ from service.wire.ends import error_message
 from service.wire.formats import asking, read_format
 from service.wire.shapes import WrongShape
 from service.wire.thinking import join_thinking, split_thinking
+from service.wire.tool_calls import allowed_tools
 
 
 def read_request(body: Mapping[str, Json]) -> Request:
@@ -34,7 +35,7 @@ def read_request(body: Mapping[str, Json]) -> Request:
         messages,
         asked,
         limit="max_output_tokens",
-        tools=tools,
+        tools=allowed_tools(tools, body.get("tool_choice")),
         tool_choice=_tool_choice(body.get("tool_choice")) if tools else "none",
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from evaluators.exchange import Json, ToolCall
+from evaluators.exchange import Json, Tool, ToolCall
 from service.wire import shapes
 
 
@@ -126,3 +126,17 @@ def _is_whole(written: str) -> bool:
 def _opens(arguments: Json) -> bool:
     written = shapes.write_json(arguments) if isinstance(arguments, dict) else arguments
     return isinstance(written, str) and written.lstrip().startswith("{")
+
+
+def allowed_tools(tools: tuple[Tool, ...], choice: Json) -> tuple[Tool, ...]:
+    """The tools that may be called: those that a `tool_choice` of allowed tools names, else all."""
+    if not isinstance(choice, dict) or choice.get("type") != "allowed_tools":
+        return tools
+    within = shapes.mapping(choice.get("allowed_tools", choice), "allowed_tools")
+    names: set[str] = set()
+    for item in shapes.items(within.get("tools"), "tools of allowed_tools"):
+        fields = shapes.mapping(item, "a tool of allowed_tools")
+        named = fields.get("function") or fields.get("custom") or fields
+        names.add(shapes.text(shapes.mapping(named, "an allowed tool").get("name"), "name of a tool"))
+    allowed = tuple(tool for tool in tools if tool.name in names)
+    return allowed or tools  # a list that names none of the functions is about other kinds of tools

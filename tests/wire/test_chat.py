@@ -94,6 +94,17 @@ def test_every_tool_choice_is_understood(choice: Any, meaning: str) -> None:
     assert read_tool_choice({"tool_choice": choice}, ()) == "none"
 
 
+def test_of_allowed_tools_only_those_may_be_called() -> None:
+    tools = [{"type": "function", "function": {"name": name}} for name in "abc"]
+    named = [{"type": "function", "function": {"name": name}} for name in "ca"]
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": named}}
+    request = read_request({"model": "m", "messages": USER, "tools": tools, "tool_choice": choice})
+    assert [tool.name for tool in request.tools] == ["a", "c"]
+    nothing = {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}
+    request = read_request({"model": "m", "messages": USER, "tools": tools, "tool_choice": nothing})
+    assert len(request.tools) == 3
+
+
 @pytest.mark.parametrize("choice", ["sometimes", 3, {}, {"type": "function", "function": {}}])
 def test_a_tool_choice_that_nobody_knows_is_refused(choice: Any) -> None:
     with pytest.raises(WrongShape):

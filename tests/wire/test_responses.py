@@ -98,6 +98,14 @@ def test_every_tool_choice_is_understood(choice: Any, meaning: str) -> None:
     )
 
 
+def test_of_allowed_tools_only_those_may_be_called() -> None:
+    tools = [{"type": "function", "name": name} for name in "abc"]
+    named = [{"type": "function", "name": "b"}, {"type": "mcp", "server_label": "x"}]
+    choice = {"type": "allowed_tools", "mode": "required", "tools": named}
+    request = read_request({"model": "m", "input": "x", "tools": tools, "tool_choice": choice})
+    assert ([tool.name for tool in request.tools], request.tool_choice) == (["b"], "required")
+
+
 @pytest.mark.parametrize(
     "body",
     [
