@@ -10,6 +10,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import evaluators
 from service.decision.policy import Asked, BaselineAfterApproval, Gate, Hypothesis, Policy, Role, Units
 from service.proxy.config import ProxyConfig, Timeouts
 from service.settings import ApiListen, ProbePlan, Settings, SettingsError, ShadowPlan, load
@@ -51,12 +52,16 @@ def test_what_the_file_leaves_out_is_what_the_parts_would_take_themselves(
 def test_production_asks_for_every_gate_and_every_evaluator(minimal: dict[str, Any], loaded: Loaded) -> None:
     policy = loaded(minimal).policy
     assert dict(policy.gates) == dict.fromkeys(Gate, Asked.REQUIRED)
-    assert {each.evaluator: each.hypothesis for each in policy.criteria} == {
+    assert {each.evaluator: each.hypothesis for each in policy.decisive} == {
         "structured_output": Hypothesis.NON_INFERIOR,
         "long_context_recall": Hypothesis.NON_INFERIOR,
         "refusal": Hypothesis.EQUIVALENT,
     }
     assert {(each.margin, each.min_pairs) for each in policy.criteria} == {(0.01, 300)}
+    shown = {each.evaluator: each.hypothesis for each in policy.criteria if each.role is Role.SHOWN}
+    assert shown["tool_use"] is Hypothesis.EQUIVALENT
+    assert shown["field_agreement"] is Hypothesis.NON_INFERIOR
+    assert len(policy.criteria) == len(evaluators.ALL)
 
 
 def test_a_criterion_overrides_the_policy_and_a_gate_can_be_off(
@@ -69,7 +74,7 @@ def test_a_criterion_overrides_the_policy_and_a_gate_can_be_off(
         "gates": {"slo": "off"},
     }
     policy = loaded(minimal).policy
-    structured, refusal = policy.criteria
+    structured, refusal = policy.decisive
     assert (structured.margin, structured.min_pairs) == (0.02, 100)
     assert (refusal.margin, refusal.hypothesis) == (0.20, Hypothesis.NON_INFERIOR)
     assert policy.gates[Gate.SLO] is Asked.OFF
@@ -80,7 +85,7 @@ def test_a_criterion_has_a_role_and_an_end_and_an_epoch_has_its_rules(
     minimal: dict[str, Any], loaded: Loaded
 ) -> None:
     own = loaded(minimal).policy
-    assert {each.role for each in own.criteria} == {Role.DECISIVE}
+    assert {each.role for each in own.criteria} == {Role.DECISIVE, Role.SHOWN}
     assert own == Policy(criteria=own.criteria)
     minimal["policy"] = {
         "criteria": {
@@ -96,8 +101,8 @@ def test_a_criterion_has_a_role_and_an_end_and_an_epoch_has_its_rules(
         "baseline_after_approval": "switched_off",
     }
     policy = loaded(minimal).policy
-    assert [each.role for each in policy.criteria] == [Role.DECISIVE, Role.SHOWN, Role.MUTED]
-    assert [each.max_pairs for each in policy.criteria] == [20_000, None, None]
+    assert [each.role for each in policy.criteria][:3] == [Role.DECISIVE, Role.SHOWN, Role.MUTED]
+    assert [each.max_pairs for each in policy.criteria][:3] == [20_000, None, None]
     assert (policy.alpha_strata, policy.units) == (0.005, Units.CLOSED_CONVERSATIONS)
     assert (policy.idle_seconds, policy.longest_seconds) == (600, 30 * 86400)
     assert policy.tenant_share_cap == 0.4

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import redis
 
+import evaluators
 from service.store.capture import Ending
 from service.store.evidence import recent_pairs
 from tests.conftest import ValkeyServer
@@ -26,7 +27,7 @@ from tests.workers.walk import (
     tier,
 )
 from workers.backends import Limits
-from workers.probes import Probing
+from workers.probes import RECALL, Probing
 from workers.replay import replay_batch
 
 Backends = Callable[[Script], ScriptedBackend]
@@ -59,8 +60,8 @@ def test_only_the_first_request_of_a_conversation_counts(
     replay_batch(bench, ship(valkey.url, captures), delivery="1")
     found = tally(bench, "w4a16", "structured_output")
     assert (found.n, found.not_counted, found.conversations) == (1, 1, 1)
-    [counted] = [each for each in recent_pairs(bench.db, MODEL, "w4a16") if each.counted and each.pair.harm]
-    assert counted.capture_id == captures[1].id
+    counted = [each for each in recent_pairs(bench.db, MODEL, "w4a16") if each.counted and each.pair.harm]
+    assert {each.capture_id for each in counted} == {captures[1].id}
 
 
 def test_a_replay_carries_our_credentials_and_mark_and_the_tiers_own_model_name(
@@ -199,10 +200,9 @@ def test_without_capacity_for_the_baseline_there_is_no_control_and_no_probe(
     replay_batch(bench, ship(valkey.url, [exchange(question(f"{facts}\n\nSum it up."))]), delivery="1")
     assert baseline.asked == []  # it serves clients
     assert len(candidate.asked) == 1
-    assert {(arm, evaluator) for _, arm, evaluator in pairs_due(bench)} == {
-        ("candidate", "refusal"),
-        ("candidate", "structured_output"),
-    }
+    due = {(arm, evaluator) for _, arm, evaluator in pairs_due(bench)}
+    assert {arm for arm, _ in due} == {"candidate"}
+    assert {evaluator for _, evaluator in due} == {each.name for each in evaluators.ALL} - {RECALL}
 
 
 def test_shadow_traffic_goes_to_serving_backends_when_the_configuration_allows_it(
