@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from service.drill.defects import ASKED_BY, Defect
@@ -33,6 +34,8 @@ class DrillPlan:
             raise ValueError("a drill without a defect shows nothing")
         if not 1 <= self.pairs <= MOST_PAIRS:
             raise ValueError(f"pairs must be 1 to {MOST_PAIRS}, got {self.pairs}")
+        if not 0 < self.seconds < math.inf:
+            raise ValueError(f"the longest time must be more than 0 s, got {self.seconds:g} s")
         if not 0 < self.share <= 1:
             raise ValueError(f"the damaged share must be in (0, 1], got {self.share}")
 

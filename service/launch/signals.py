@@ -5,6 +5,7 @@ A SIGHUP that does not come from a terminal that closed may mean something else 
 
 from __future__ import annotations
 
+import logging
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +32,11 @@ class ToldToStop(SystemExit):
         super().__init__(128 + number)
 
 
+def _is_an_error(record: logging.LogRecord) -> bool:
+    """Not when asyncio finds that a task ended by a signal which unwinds everything."""
+    return not (record.exc_info and isinstance(record.exc_info[1], ToldToStop))
+
+
 @dataclass(slots=True)
 class StopSignals:
     """When it was told to stop, in monotonic seconds."""
@@ -49,6 +55,8 @@ class StopSignals:
 def stop_signals(now: Callable[[], float] = time.monotonic) -> Iterator[StopSignals]:
     """Inside, the first stop signal raises `ToldToStop` in the main thread; must be entered there."""
     told = StopSignals()
+    # For good: what a task ended by is told when the garbage collector finds it, maybe after the block.
+    logging.getLogger("asyncio").addFilter(_is_an_error)
     had_terminal = has_terminal()
 
     def on_signal(number: int, frame: FrameType | None) -> None:

@@ -58,6 +58,7 @@ def test_a_backend_that_serves_another_model_is_named(tmp_path: Path) -> None:
         (("--defect", "jsom"), "--defect jsom: one of json, recall, refusal, all"),
         (("--pairs", "0"), "pairs must be 1 to 240, got 0"),
         (("--share", "2"), "share must be in (0, 1], got 2"),
+        (("--seconds", "nan"), "the longest time must be more than 0 s, got nan s"),
         (("qven",), "no model 'qven'; did you mean `qwen`?"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import islice
 
 import pytest
@@ -60,10 +61,24 @@ def test_a_bill_is_two_answers_to_every_question() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"pairs": 0}, {"pairs": MOST_PAIRS + 1}, {"share": 0.0}, {"share": 1.1}, {"defects": ()}]
+    "wrong",
+    [
+        {"pairs": 0},
+        {"pairs": MOST_PAIRS + 1},
+        {"share": 0.0},
+        {"share": 1.1},
+        {"share": math.nan},
+        {"seconds": 0.0},
+        {"seconds": -5.0},
+        {"seconds": math.nan},
+        {"seconds": math.inf},
+        {"defects": ()},
+    ],
 )
 def test_a_plan_that_cannot_be_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"pairs must be|share must be|without a defect"):
+    with pytest.raises(
+        ValueError, match=r"pairs must be|share must be|longest time must be|without a defect"
+    ):
         DrillPlan(**wrong)  # type: ignore[arg-type]
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pty
 import signal
@@ -94,3 +95,18 @@ def test_a_terminal_that_closes_still_ends_it() -> None:
             os.close(ours)
         assert report.read(100) == b"stopped by 1"
     assert child.returncode == 0
+
+
+def test_a_stop_in_the_middle_of_a_task_is_no_error_of_asyncio(caplog: pytest.LogCaptureFixture) -> None:
+    async def told() -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    async def main() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(told())
+            await asyncio.sleep(60)
+
+    with stop_signals(), pytest.raises(ToldToStop):
+        asyncio.run(main())
+    gc.collect()
+    assert caplog.records == []
