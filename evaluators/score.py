@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 from evaluators.exchange import Answer, Fault, FaultKind, Outcome, Request
 
@@ -102,12 +102,16 @@ class Evaluator(Protocol):
         """Judge a generation fault: a failure of class `fault`, or nothing to judge."""
 
 
-@runtime_checkable
-class Comparing(Protocol):
-    """What an evaluator has besides when it judges a pair by comparing its answers (ADR 21)."""
+class Comparing(Evaluator, Protocol):
+    """What judges a pair by comparing its answers, and says of one alone that it does not apply (ADR 21)."""
 
     def compare(self, request: Request, baseline: Answer, candidate: Answer) -> tuple[Score, Score]:
         """The scores of baseline and candidate. Told which is which, and nothing else of the tiers."""
+
+
+def compares(evaluator: Evaluator) -> TypeGuard[Comparing]:
+    """Whether it judges pairs and not answers."""
+    return callable(getattr(evaluator, "compare", None))
 
 
 class TimeLimit(Exception):
@@ -145,7 +149,7 @@ def _score_arms(
     if isinstance(baseline, Fault) and baseline.kind is FaultKind.REJECTED:
         # The request was wrong, not an answer: the baseline would not serve it at all.
         return NotApplicable(why="rejected")
-    if isinstance(evaluator, Comparing) and isinstance(baseline, Answer) and isinstance(candidate, Answer):
+    if compares(evaluator) and isinstance(baseline, Answer) and isinstance(candidate, Answer):
         return _compare(evaluator, request, baseline, candidate, limit)
     scores: list[Score] = []
     slow = 0
@@ -174,9 +178,8 @@ def _score_arms(
 
 
 def _compare(
-    evaluator: Evaluator, request: Request, baseline: Answer, candidate: Answer, limit: Limit
+    evaluator: Comparing, request: Request, baseline: Answer, candidate: Answer, limit: Limit
 ) -> PairScore | Unscored:
-    assert isinstance(evaluator, Comparing)
     try:
         with limit():
             reference, compared = evaluator.compare(request, baseline, candidate)

@@ -14,6 +14,7 @@ ALL = {
     "profile": "profile",
     "shipping": "shipping",
     "worker_pairs": "worker_pairs",
+    "judging": "judging",
     "verdict": "verdict",
     "isolation": "isolation",
     "soak": "soak",
