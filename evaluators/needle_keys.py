@@ -32,6 +32,16 @@ _EMPTY_KEYS = _words(
 _CHINESE_STOPS = re.compile(
     "[我你您他她它]|这|那|请|如果|因为|所以|但是|而且|或者|以及|认为|觉得|知道|什么|多少|不[是为]|就是|都是|也是|可能|应该"
 )
+_CHINESE_TIMES = re.compile(
+    r"(?:[上下本今明去昨前]|[一二三四五六七八九十\d]+)个?[年月日号周天季时点分]度?|.年|.天"
+)
+_CHINESE_TURNS = tuple(
+    _words(
+        """改 改变 变更 更新 更改 更正 调整 修改 增加 增至 减少 约 大约 仅 已 均 共 暂 暂定 预计 估计 应 应当 应该
+        分别 则 即 也 又 还 才 便 本来 原来 现"""
+    )
+)
+"""What ends in one of these is no name: 已改为 says that something was, and 则为, 约为 how it is said."""
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9'/&.-]*|\d+")
 
 
@@ -110,6 +120,8 @@ def chinese_key(before: str) -> str:
     if said is None:
         return ""
     key = re.sub(
-        r"^(?:其中|本次|目前|当前|另外|此外|注意|同时|并且|的|和|与)+", "", said.group()
+        r"^(?:其中|本次|目前|当前|现在|另外|此外|注意|同时|并且|的|和|与)+", "", said.group()
     ).removesuffix("的")
-    return "" if len(key) < 2 or _CHINESE_STOPS.search(key) else key
+    if len(key) < 2 or _CHINESE_STOPS.search(key) or _CHINESE_TIMES.fullmatch(key):
+        return ""
+    return "" if key.endswith(_CHINESE_TURNS) else key

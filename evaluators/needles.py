@@ -1,21 +1,25 @@
 """Natural needles: facts of a captured context whose answer is known without a label.
 
-A needle is a value that occurs exactly once in the whole prompt, named by a key on its left that names
-nothing else: `The access code of the blue room is 4821.`, `Invoice number: INV-20391`, `订单号为 20391`. The
-closing question (last paragraph of the last user turn) yields none, nor does a value that the question would
-give away. Everything is decided by the text and a seed: a capture gives the same needles on every worker.
+A needle is a value that occurs exactly once in the whole prompt, stated of a key on its left that stands
+nowhere else: `The access code of the blue room is 4821.`, `Invoice number: INV-20391`, `订单号为 20391`. Who
+mentions a key again may say something else of it, in words that no pattern knows. The closing question (last
+paragraph of the last user turn) yields none, nor does a value that could be guessed from its question.
+Everything is decided by the text and a seed: a capture gives the same needles on every worker.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evaluators.exchange import Needle, Request
+from evaluators.needle_claims import is_cell_of_pair, is_stated
 from evaluators.needle_keys import chinese_key, label_key, sentence_key
+from evaluators.needle_values import VALUE, gives_away, is_value
 from evaluators.values import normal, occurrences
 
 MAX_CHARS = 2_000_000
@@ -23,26 +27,17 @@ MAX_CHARS = 2_000_000
 MAX_CANDIDATES = 400
 """Candidates whose uniqueness is checked, evenly spread over the context."""
 
-_MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
-_DATE = (
-    r"\d{4}-\d{2}-\d{2}|\d{4}/\d{1,2}/\d{1,2}|\d{4} ?年 ?\d{1,2} ?月 ?\d{1,2} ?[日号]|"
-    rf"(?:{_MONTH}) \d{{1,2}}, \d{{4}}|\d{{1,2}} (?:{_MONTH}) \d{{4}}"
-)
-_EMAIL = r"[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,3}\.[A-Za-z]{2,24}"
-_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{3,}(?:\.\d+)?|\d+\.\d{2,}"
-_CODE = r"(?=[A-Za-z0-9_/.-]*\d)[A-Za-z0-9]+(?:[-_/.]?[A-Za-z0-9]+)*"
-_VALUE = (
-    r"[\"'`“*]{0,3}(?:[$€£¥#]|US\$|USD |EUR |CNY |RMB )?"
-    rf"(?P<value>{_DATE}|{_EMAIL}|{_CODE}(?![\d,])|{_NUMBER})"
-)
 _BEHIND = r"(?![\w@%])(?![-.,:/][A-Za-z0-9])"
 
-_SENTENCE = re.compile(rf" (?:is|was|equals)(?: now| currently| set to| exactly)? {_VALUE}{_BEHIND}")
-_LABEL = re.compile(rf"(?::|=>?|\|)[ \t*_]*{_VALUE}{_BEHIND}")
+_SENTENCE = re.compile(rf" (?:is|was|equals)(?: now| currently| set to| exactly)? {VALUE}{_BEHIND}")
+_LABEL = re.compile(rf"(?::|=>?|\|)[ \t*_]*{VALUE}{_BEHIND}")
 _CHINESE = re.compile(
-    rf"(?<=[\u4e00-\u9fff]) ?(?:[是为]|[:：=]) ?{_VALUE}(?![A-Za-z0-9@%])(?![-.,:/][A-Za-z0-9])"
+    rf"(?<=[\u4e00-\u9fff]) ?(?:[是为]|[:：=]) ?{VALUE}(?![A-Za-z0-9@%])(?![-.,:/][A-Za-z0-9])"
 )
 """Verb or mark, then a value; the key is read from the text on their left."""
+
+
+_LABEL_MARKS = (":", "：", "=", "|")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +54,13 @@ def mine(request: Request, *, seed: int | str, limit: int, min_chars: int) -> tu
 
     None when all its text is shorter than `min_chars`. `seed` chooses among equals.
     """
-    prompt, open_until = _prompt_of(request)
+    prompt, closing = _prompt_of(request)
     if limit <= 0 or len(prompt) < max(min_chars, 1):
         return ()
     prompt = prompt[:MAX_CHARS]
-    found = [one for one in _candidates(prompt) if not _within(one.at, open_until)]
-    fit = _unique(found, prompt, seed)
-    chosen = _spread(fit, len(prompt), seed, limit)
+    found = [one for one in _candidates(prompt) if not closing[0] <= one.at < closing[1]]
+    outside = f"{prompt[: closing[0]]}\0{prompt[closing[1] :]}".casefold()
+    chosen = _spread(_unique(found, prompt, outside, _tools(request), seed), len(prompt), seed, limit)
     return tuple(
         Needle(key=one.key, value=one.value, question=_question(one), depth=round(one.at / len(prompt), 4))
         for one in sorted(chosen, key=lambda one: one.at)
@@ -82,94 +77,110 @@ def _prompt_of(request: Request) -> tuple[str, tuple[int, int]]:
     for i, turn in enumerate(turns):
         text = turn.text
         if i == last_user:
-            begin = _last_paragraph(text)
-            closing = (length + begin, length + len(text))
+            closing = (length + _closing(text), length + len(text))
         calls = "".join(f"\n{call.name} {call.arguments}" for call in turn.tool_calls)
         written.append(text + calls)
         length += len(text) + len(calls) + 2
     return "\n\n".join(written), closing
 
 
-def _last_paragraph(text: str) -> int:
-    """Where the last paragraph of a text begins; 0 when it has only one."""
-    breaks = [match.end() for match in re.finditer(r"\n[ \t]*\n\s*", text.rstrip())]
-    return breaks[-1] if breaks else 0
+def _tools(request: Request) -> str:
+    """The offered tools as they are written: they are in the prompt, and may say a value as well."""
+    tools = request.body.get("tools")
+    return json.dumps(tools, ensure_ascii=False)[:MAX_CHARS] if isinstance(tools, list) else ""
 
 
-def _within(at: int, span: tuple[int, int]) -> bool:
-    return span[0] <= at < span[1]
+_LONGEST_QUESTION = 1000
+_LEAST_QUESTION = 300
+"""Characters. A last paragraph longer than the one is context written without blank lines: of it, the lines
+(or the sentences, where it is one line) that make up its last `_LEAST_QUESTION`."""
+_BLANK_LINE = re.compile(r"\n[ \t\r]*\n\s*")
+_SENTENCE_START = re.compile(r"(?<=[.!?]) |(?<=[。！？])")
+
+
+def _closing(text: str) -> int:
+    """Where the closing question of the last user turn begins."""
+    stripped = text.rstrip()
+    begin = max((match.end() for match in _BLANK_LINE.finditer(stripped)), default=0)
+    if len(stripped) - begin <= _LONGEST_QUESTION:
+        return begin
+    latest = len(stripped) - _LEAST_QUESTION
+    line = stripped.rfind("\n", begin, latest)
+    if line >= 0 and len(stripped) - line <= _LONGEST_QUESTION:
+        return line + 1
+    window = max(begin, len(stripped) - _LONGEST_QUESTION)
+    return max((m.end() for m in _SENTENCE_START.finditer(stripped, window, latest)), default=window)
 
 
 def _candidates(prompt: str) -> Iterator[_Found]:
-    """Every value with a key on its left, in the order of the text; not yet known to be unique."""
+    """Every value stated of a key on its left; not yet known to be unique."""
     for pattern, key_of in ((_SENTENCE, sentence_key), (_LABEL, label_key), (_CHINESE, chinese_key)):
         for match in pattern.finditer(prompt):
-            if not _is_value(match["value"]):
+            begin, end = match.start(), match.end()
+            if not is_value(match["value"]):
                 continue
-            key = key_of(prompt[max(0, match.start() - 200) : match.start()])
-            if key:
-                yield _Found(
-                    key=key, value=match["value"], chinese=pattern is _CHINESE, at=match.start("value")
-                )
-
-
-def _is_value(value: str) -> bool:
-    """Whether a value is long enough not to be guessed: four characters, or three digits of a number."""
-    digits = sum(map(str.isdigit, value))
-    return len(value) <= 80 and (digits >= 3 or "@" in value or (digits >= 2 and len(value) >= 5))
+            # a line break within JSON ends a line as any other does
+            key = key_of(prompt[max(0, begin - 200) : begin].replace("\\n", " \n"))
+            if not key or gives_away(normal(key), normal(match["value"])):
+                continue
+            mark = prompt[begin : match.start("value")].strip()
+            if not is_stated(prompt, begin, end, label=mark[:1] in _LABEL_MARKS):
+                continue
+            if mark.startswith("|") and not is_cell_of_pair(prompt, begin, end):
+                continue
+            chinese = pattern is _CHINESE
+            yield _Found(key=key, value=match["value"], chinese=chinese, at=match.start("value"))
 
 
 def _question(found: _Found) -> str:
-    return f"{found.key}是什么？" if found.chinese else f"What is the {found.key}?"
+    if found.chinese:
+        return f"{found.key}是什么？"
+    owner = found.key.split(" ")[0].endswith(("'s", "’s"))
+    return f"What is {found.key}?" if owner else f"What is the {found.key}?"
 
 
-def _unique(found: list[_Found], prompt: str, seed: int | str) -> list[_Found]:
-    """Those whose key names one value and whose value stands once in the prompt."""
-    keys: defaultdict[str, set[str]] = defaultdict(set)
-    for one in found:
-        keys[one.key.casefold()].add(normal(one.value))
-    once = {one.at: one for one in found if len(keys[one.key.casefold()]) == 1}
-    fit = sorted(once.values(), key=lambda one: one.at)
+def _unique(found: list[_Found], prompt: str, outside: str, tools: str, seed: int | str) -> list[_Found]:
+    """Those whose value stands once in all of the prompt, and whose key stands once outside the question."""
+    keys = Counter(one.key.casefold() for one in {one.at: one for one in found}.values())
+    compared = normal(f"{prompt}\n{tools}")
+    tokens = Counter(_TOKENS.findall(compared))
+    fit = [
+        one
+        for one in sorted({one.at: one for one in found}.values(), key=lambda one: one.at)
+        if keys[one.key.casefold()] == 1 and _stands_once(normal(one.value), tokens, compared)
+    ]
     if len(fit) > MAX_CANDIDATES:
         fit = _spread(fit, len(prompt), seed, MAX_CANDIDATES)
-    compared = normal(prompt)
-    all_keys = "\n".join(("", *keys, ""))
-    unique: list[_Found] = []
-    for one in fit:
-        key, value = normal(one.key), normal(one.value)
-        if _part_of_another(one.key.casefold(), all_keys) or value in key or _said_again(key, compared):
-            continue
-        if occurrences(value, compared) == 1:
-            unique.append(one)
-    return unique
+    return [one for one in fit if _is_named_once(one.key.casefold(), outside)]
 
 
-_WORD = re.compile(r"[a-z0-9]")
-_SAYS = re.compile(r"[ \t*_\"'`]*(?: is | was | equals |:|=|\||[是为])")
+_TOKENS = re.compile(r"[0-9a-z_\u00df-\u024f]+(?:[-.,:/@+][0-9a-z_][0-9a-z_\u00df-\u024f]*)*")
+"""What `occurrences` takes for a token of its own, as long as it gets: one pass counts them all."""
 
 
-def _said_again(key: str, compared: str) -> bool:
-    """Whether something is said of a key twice, whatever it is: `Total: ten` beside `Total: 4000` counts."""
-    count = 0
-    at = compared.find(key)
-    while at >= 0 and count < 2:
-        count += _SAYS.match(compared, at + len(key)) is not None
-        at = compared.find(key, at + 1)
-    return count > 1
+def _stands_once(value: str, tokens: Counter[str], compared: str) -> bool:
+    if _TOKENS.fullmatch(value):
+        return tokens[value] == 1
+    return occurrences(value, compared) == 1
 
 
-def _part_of_another(key: str, all_keys: str) -> bool:
-    """Whether a longer key says all of a shorter one, so that the shorter could mean either.
+_WORDY = re.compile("[a-z0-9_]")
+_MOST_PARTS = 1000
+"""Longer words in which a key may stand; one that stands in more is no name to ask by."""
 
-    `all_keys` has each on a line of its own: one search of it for a key, where a search of every key would
-    take time in the square of their number.
-    """
-    at = all_keys.find(key)
-    while at >= 0:
-        before, behind = all_keys[at - 1], all_keys[at + len(key)]
-        if before + behind != "\n\n" and not _WORD.match(before) and not _WORD.match(behind):
-            return True
-        at = all_keys.find(key, at + 1)
+
+def _is_named_once(key: str, text: str) -> bool:
+    """Whether a key stands once in a text, where words end; both casefolded."""
+    places = 0
+    at = text.find(key)
+    for _ in range(_MOST_PARTS):
+        if at < 0 or places > 1:
+            return places == 1
+        end = at + len(key)
+        begins = not (_WORDY.match(key) and _WORDY.match(text[max(0, at - 1) : at]))
+        ends = not (_WORDY.match(key[-1]) and _WORDY.match(text[end : end + 1]))
+        places += begins and ends
+        at = text.find(key, at + 1)
     return False
 
 

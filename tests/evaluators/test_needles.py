@@ -98,8 +98,8 @@ def test_what_is_ambiguous_guessable_or_said_twice_is_no_needle(context: str) ->
 
 
 def test_of_two_keys_that_could_be_meant_only_the_longer_is_asked() -> None:
-    context = "The cost is 50000. The grand cost of the trip is 90000.\n"
-    assert facts(asked(context + FILLER)) == [("grand cost of the trip", "90000")]
+    context = "The cost is 50300. The grand cost of the trip is 90250.\n"
+    assert facts(asked(context + FILLER)) == [("grand cost of the trip", "90250")]
 
 
 def test_the_closing_question_yields_no_needle_and_a_value_in_it_is_not_unique() -> None:
