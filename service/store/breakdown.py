@@ -160,7 +160,8 @@ def coverage_at(connection: Connection, model: str, places: Sequence[Place]) -> 
     Crossed strata are compared with all traffic, which proxies count; those that only a worker can tell, and
     tenants, with all captures that were taken up. A request counts under several evaluators, and under recall
     with a pair for each needle: were all of these added up, long contexts would crowd out the rest. So a
-    stratum has as many as its busiest evaluator.
+    stratum has as many as its busiest evaluator. Of a closed conversation every request counts, or the few
+    first turns of each would crowd out the many late ones.
     """
     crossed, taken = _traffic(connection, model), _taken(connection, model)
     traffic = {**crossed, **taken}
@@ -175,7 +176,7 @@ def coverage_at(connection: Connection, model: str, places: Sequence[Place]) -> 
 _COVERED: Select[Any] = (
     select(
         *(stratum_sums.c[name] for name in (*Place._fields, "stratum")),
-        func.max(stratum_sums.c.units),
+        func.max(stratum_sums.c.units + stratum_sums.c.further),
     )
     .where(within(stratum_sums))
     .group_by(*(stratum_sums.c[name] for name in (*Place._fields, "stratum")))
@@ -233,17 +234,19 @@ def _units_by_tenant(
     return found
 
 
+_REQUESTS = (Kind.UNIT.value, Kind.FURTHER.value)
+"""Kinds that add up to the requests that count: one a conversation, and its further ones."""
 _BY_EVALUATOR = tuple(tenant_tallies.c[name] for name in (*Place._fields, "evaluator"))
 _OF_ALL_TENANTS: Select[Any] = (
     select(*_BY_EVALUATOR, func.sum(tenant_tallies.c.amount))
-    .where(within(tenant_tallies), tenant_tallies.c.kind == Kind.UNIT.value)
+    .where(within(tenant_tallies), tenant_tallies.c.kind.in_(_REQUESTS))
     .group_by(*_BY_EVALUATOR)
 )
 _OF_TENANTS: Select[Any] = (
     select(*_BY_EVALUATOR, tenant_tallies.c.tenant, func.sum(tenant_tallies.c.amount))
     .where(
         within(tenant_tallies),
-        tenant_tallies.c.kind == Kind.UNIT.value,
+        tenant_tallies.c.kind.in_(_REQUESTS),
         tenant_tallies.c.tenant.in_(bindparam("tenants", expanding=True)),
     )
     .group_by(*_BY_EVALUATOR, tenant_tallies.c.tenant)

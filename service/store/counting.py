@@ -110,6 +110,7 @@ class Sums(NamedTuple):
     both_failed: int = 0
     not_counted: int = 0
     unscored: int = 0
+    further: int = 0
     drift: int = 0
 
     def plus(self, other: Sums) -> Sums:
@@ -258,7 +259,7 @@ def drift_of(pairs: int, harm: int, benefit: int) -> int:
 
 
 def _conversation(parts: Sequence[Part], times: int) -> Counter[Count]:
-    """One conversation by its triple, and its pairs that failed in both arms."""
+    """One conversation by its triple, its pairs that failed in both arms, its requests besides one."""
     pairs = sum(part.pairs for part in parts)
     if not pairs:
         return Counter()
@@ -266,6 +267,8 @@ def _conversation(parts: Sequence[Part], times: int) -> Counter[Count]:
     found = Counter({Count(Kind.UNIT, "", *triple): times})
     if both := sum(part.both_failed for part in parts):
         found[Count(Kind.BOTH_FAILED)] = times * both
+    if further := sum(part.pairs > 0 for part in parts) - 1:
+        found[Count(Kind.FURTHER)] = times * further
     return found
 
 
@@ -285,3 +288,5 @@ def _sums(row: StratumRow, amount: int) -> Sums:
             return Sums(not_counted=amount)
         case Kind.UNSCORED:
             return Sums(unscored=amount)
+        case Kind.FURTHER:
+            return Sums(further=amount)

@@ -25,7 +25,8 @@ def _keyed(*names: str) -> list[Column[Any]]:
 
 _PLACE = ("model", "tier", "arm", "epoch", "evaluator")
 _COUNTED = ("kind", "reason", "pairs", "harm", "benefit", "version")
-"""kind `unit`: conversations by triple; `both_failed`, `not_counted`, `unscored` (with its reason): pairs."""
+"""kind `unit`: conversations by triple; `both_failed`, `not_counted`, `unscored` (with its reason): pairs;
+`further`: requests that count in a conversation besides one."""
 
 tallies = Table(
     "tallies",
@@ -57,6 +58,7 @@ stratum_sums = Table(
     Column("both_failed", BigInteger, nullable=False),
     Column("not_counted", BigInteger, nullable=False),
     Column("unscored", BigInteger, nullable=False),
+    Column("further", BigInteger, nullable=False),
     Column("drift", BigInteger, nullable=False),
     sqlite_with_rowid=False,
 )

@@ -39,6 +39,8 @@ class Kind(StrEnum):
     BOTH_FAILED = "both_failed"
     NOT_COUNTED = "not_counted"
     UNSCORED = "unscored"
+    FURTHER = "further"
+    """Requests that count in a conversation besides one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

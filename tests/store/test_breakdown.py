@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import pytest
@@ -21,14 +22,17 @@ from service.store.breakdown import (
     suspicious_strata,
 )
 from service.store.capture import capture_id
+from service.store.closing import close_idle
 from service.store.counters import Count, ledger_key
 from service.store.counting import Counts, part_of
 from service.store.database import open_database
 from service.store.evidence import Place, overtaking
 from service.store.leases import lease
 from service.store.pairs import add_counts, record
+from service.store.recount import recount
 from service.store.schema import ledger_counters
 from service.store.tally_tables import takings
+from service.strata import marginals
 
 PLACE = Place("w8a8", "candidate", "e1")
 POLICY = Policy(criteria=(Criterion(evaluator="structured_output"),))
@@ -124,6 +128,26 @@ def test_a_request_with_many_needles_covers_its_stratum_once(database, unit_of):
         )
     evidence = read_coverage(database, "m", "w8a8", "e1").evidence
     assert {name: evidence[name] for name in ("short", "long")} == {"short": 4, "long": 4}
+
+
+def test_every_request_of_a_closed_conversation_covers_its_stratum(database, unit_of):
+    """Else the first turns of long conversations would crowd out the late ones, which are most of them."""
+    for turn in range(1, 9):
+        of_turn = marginals("under-2k/free/whole", constrained=False, language="en", turns=turn)
+        unit = unit_of(f"c{turn}", "pp", conversation="talk", marginals=of_turn, counted=False, waits=True)
+        put(database, unit, at=float(turn))
+    needles = unit_of("c9", ["pp"] * 4, evaluator="long_context_recall", conversation="talk", tenant="t2")
+    put(database, dataclasses.replace(needles, counted=False, waits=True), at=9.0)
+    close_idle(database, "m", idle_seconds=1.0, now=1e6)
+    coverage = read_coverage(database, "m", "w8a8", "e1")
+    turns = {name: count for name, count in coverage.evidence.items() if name.startswith("turns=")}
+    assert turns == {"turns=1": 1, "turns=2-5": 4, "turns=6-20": 3}
+    assert turns == {name: coverage.traffic[name] for name in turns}
+    assert {name: coverage.evidence[name] for name in ("tenant=t1", "tenant=t2")} == {
+        "tenant=t1": 8,
+        "tenant=t2": 1,
+    }
+    assert recount(database).equal
 
 
 def test_the_smallest_of_many_tenants_are_covered_together(database, unit_of):
