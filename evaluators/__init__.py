@@ -6,9 +6,10 @@ and `service.cli`; imports nothing of theirs, and no clock, no network, no store
 
 `structured_output` rests on `strict_json`, `guides` and `json_schema` (with `json_formats` and `patterns`),
 `long_context_recall` on `values`, and both on `refusal_rules` where an answer declines. `needles` makes the
-recall questions.
+recall questions. `answer_health` rests on `repetition` and `scripts`.
 """
 
+from evaluators.answer_health import AnswerHealth
 from evaluators.field_agreement import FieldAgreement
 from evaluators.long_context_recall import LongContextRecall
 from evaluators.refusal import Refusal
@@ -22,6 +23,7 @@ ALL: tuple[Evaluator, ...] = (
     Refusal(),
     ToolUse(),
     FieldAgreement(),
+    AnswerHealth(),
 )
 """Every evaluator, in the order in which they are shown."""
 

@@ -12,10 +12,11 @@ from evaluators.score import NotApplicable, score_pair
 def test_evaluators_have_their_names_and_versions_in_order() -> None:
     assert [(evaluator.name, evaluator.version) for evaluator in ALL] == [
         ("structured_output", "2"),
-        ("long_context_recall", "1"),
+        ("long_context_recall", "2"),
         ("refusal", "2"),
         ("tool_use", "1"),
         ("field_agreement", "1"),
+        ("answer_health", "1"),
     ]
 
 
@@ -28,4 +29,4 @@ def test_a_probe_is_judged_for_recall_alone_and_a_request_for_all_else(
     assert judged == {"long_context_recall"}
     request = make_request(expects_json=True)
     judged = {e.name for e in ALL if not isinstance(score_pair(e, request, answer, answer), NotApplicable)}
-    assert judged == {"structured_output", "refusal", "field_agreement"}
+    assert judged == {"structured_output", "refusal", "field_agreement", "answer_health"}

@@ -1,0 +1,118 @@
+"""Whether an answer is sound, whatever it says: written, ended by itself, neither looping nor broken.
+
+One exclusive class per answer, in this order of precedence: `engine_error`, `runaway`, `white_space_flood`,
+`repetition`, `empty`, `cut_short`, `filtered`, `language_switch`, `ok`. One evaluator and not six: each costs
+the worker a unit of every pair (ADR 22).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from evaluators.exchange import Answer, Fault, Format, Request
+from evaluators.repetition import flooded, loop_in
+from evaluators.score import Score, excerpt
+from evaluators.scripts import switched_to
+
+_BROKEN_TEXT = re.compile(
+    r"!{24}|\ufffd{8}|\x00{4}"
+    r"|(?i:\bnan\b[\s,;]*){6}|(?i:nan){8}"
+    r"|(?:(?:<unk>|<pad>|<s>|</s>|<\|endoftext\|>|<\|im_end\|>|<\|eot_id\|>|\[UNK\]|\[PAD\]"
+    r"|<\|reserved_special_token_\d+\|>)\s*){4}"
+)
+"""What a model writes whose logits are not numbers: token 0 for ever ("!" in many vocabularies), unknown and
+padding tokens, bytes that are no character."""
+_BROKEN_ENGINE = re.compile(
+    r"(?i:\bnan\b|\binf\b|\binfinity\b|not JSON compliant|probability tensor|non-?finite"
+    r"|CUDA error|illegal memory access|device-side assert|HIP error|out of memory|EngineDeadError"
+    r"|engine (?:core|loop|is dead)|cublas|cudnn|assert(?:ion)? ?(?:error|failed))"
+)
+"""What engines say when a kernel gave them something that is not a number, or died of it."""
+_LOOK = 16_384
+"""Characters looked at for these, of both ends of an answer."""
+FILTERED = frozenset({"content_filter"})
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerHealth:
+    """Judges every generation but probes. Says nothing about whether an answer is right."""
+
+    name: ClassVar[str] = "answer_health"
+    version: ClassVar[str] = "1"
+
+    def applies(self, request: Request) -> bool:
+        """Not to a request that asks for no text of its own: probes, `echo`, no token at all."""
+        return request.needle is None and not request.body.get("echo") and request.max_tokens != 0
+
+    def score(self, request: Request, answer: Answer) -> Score:
+        """The class of one answer; what it writes while thinking may loop or break as well."""
+        for written in (answer.text, answer.reasoning):
+            failure = _damage(written, answer)
+            if failure is not None:
+                return failure
+        ended = _ending(answer)
+        if ended is not None:
+            return ended
+        if _is_prose(request, answer):
+            to = switched_to([message.text for message in request.messages], answer.text)
+            if to is not None:
+                reason = f"expected the language of the request, found {to} letters that it has none of"
+                return _fail("language_switch", reason, answer.text)
+        return Score(passed=True, label="ok")
+
+    def score_fault(self, request: Request, fault: Fault) -> Score:
+        """A generation that broke: `engine_error` if it smells of numbers that are none, else `fault`."""
+        said = f"{fault.kind}: {fault.detail}" if fault.detail else str(fault.kind)
+        if _BROKEN_ENGINE.search(fault.detail):
+            return _fail("engine_error", said, fault.detail)
+        return _fail("fault", said, "")
+
+
+def _damage(written: str, answer: Answer) -> Score | None:
+    if not written:
+        return None
+    ends = written if len(written) <= 2 * _LOOK else f"{written[:_LOOK]}\n{written[-_LOOK:]}"
+    broken = _BROKEN_TEXT.search(ends)
+    if broken is not None:
+        reason = (
+            "the text looks like logits that are not numbers: one token, or no character, again and again"
+        )
+        return _fail("engine_error", reason, ends[broken.start() :])
+    unlimited = answer.finish_reason == "length"
+    if flooded(written):
+        where = "to the token limit" if unlimited else "and more"
+        return _fail(
+            "runaway" if unlimited and not written[-64:].strip() else "white_space_flood",
+            f"256 characters of white space in a row {where}",
+            written[:200],
+        )
+    loop = loop_in(written)
+    if loop is None:
+        return None
+    reason = f"said {loop.times} times in a row"
+    if unlimited and loop.at_end:
+        return _fail("runaway", f"{reason}, to the token limit", loop.unit)
+    return _fail("repetition", reason, loop.unit)
+
+
+def _ending(answer: Answer) -> Score | None:
+    if not answer.text.strip() and not answer.tool_calls and not answer.refusal:
+        thought = f" after {len(answer.reasoning)} characters of thinking" if answer.reasoning else ""
+        return _fail("empty", f"nothing was written{thought}, finish_reason {answer.finish_reason}", "")
+    if answer.finish_reason == "length":
+        return _fail("cut_short", "the token limit came before the end", answer.text[-200:])
+    if answer.finish_reason in FILTERED:
+        return _fail("filtered", f"finish_reason is {answer.finish_reason}", answer.text[-200:])
+    return None
+
+
+def _is_prose(request: Request, answer: Answer) -> bool:
+    """JSON has keys in English whatever language it is about."""
+    is_text = request.format is Format.TEXT and not request.expects_json
+    return is_text and answer.text.lstrip()[:1] not in ("", "{", "[")
+
+
+def _fail(label: str, reason: str, span: str) -> Score:
+    return Score(passed=False, label=label, reason=reason, evidence=excerpt(span))
