@@ -1,7 +1,8 @@
 """Whether a probe's answer holds the fact of the context that was asked for.
 
 The truth is the needle that the probe carries. A hit is the value as a token of its own, in whatever form
-numbers and dates are written (`values`); thinking does not count, and neither does an answer that refuses.
+numbers and dates are written (`values`). Thinking does not count, nor does what repeats the question, nor an
+answer that refuses.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class LongContextRecall:
     """Judges recall probes, and nothing else."""
 
     name: ClassVar[str] = "long_context_recall"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
 
     def applies(self, request: Request) -> bool:
         """Only requests that carry a needle have a known answer."""
@@ -43,7 +44,9 @@ class LongContextRecall:
         reading = read_stance(written)
         if reading.stance is Stance.FULL:
             return _fail("refused", f"expected {expected!r}, found a refusal", reading.span)
-        if occurrences(normal(expected), normal(written)):
+        # what repeats the question has not answered it
+        said = normal(written).replace(normal(request.needle.question), " ")
+        if occurrences(normal(expected), said):
             return Score(passed=True, label="hit", evidence=excerpt(written))
         label = "truncated" if answer.finish_reason == "length" else "miss"
         return _fail(label, f"expected {expected!r}, found another answer", written)

@@ -37,8 +37,8 @@ _CHINESE_TIMES = re.compile(
 )
 _CHINESE_TURNS = tuple(
     _words(
-        """改 改变 变更 更新 更改 更正 调整 修改 增加 增至 减少 约 大约 仅 已 均 共 暂 暂定 预计 估计 应 应当 应该
-        分别 则 即 也 又 还 才 便 本来 原来 现"""
+        """改 改变 变更 更新 更改 更正 调整 修改 增加 增至 减少 约 大约 仅 已 均 共 暂 暂定 预计 估计
+        应 应当 应该 分别 则 即 也 又 还 才 便 本来 原来 现"""
     )
 )
 """What ends in one of these is no name: 已改为 says that something was, and 则为, 约为 how it is said."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from evaluators.numerals import HAN_DATE, HAN_NUMERAL, date_in_digits, in_digits
+
 _MONTHS = {
     name: number
     for number, names in enumerate(
@@ -33,7 +35,9 @@ _CHINESE_DATE = re.compile(r"(\d{4}) ?年 ?(\d{1,2}) ?月 ?(\d{1,2}) ?[日号]")
 _ISO_DATE = re.compile(r"(?<![\d/.-])(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?![\d/-])(?!\.\d)")
 # Not `\b`: Chinese text touches what it speaks of, and its characters are letters too.
 _MONTH_FIRST = re.compile(rf"(?<![a-z0-9_])({_MONTH})\.? {_DAY},? (\d{{4}})(?![a-z0-9_])")
-_DAY_FIRST = re.compile(rf"(?<![a-z0-9_]){_DAY} (?:of )?({_MONTH})\.?,? (\d{{4}})(?![a-z0-9_])")
+_DAY_FIRST = re.compile(rf"(?<![a-z0-9_]){_DAY}\.? (?:of )?({_MONTH})\.?,? (\d{{4}})(?![a-z0-9_])")
+_YEAR_LAST = re.compile(r"(?<![\d/.-])(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?![\d/-])(?!\.\d)")
+_EUROPEAN = re.compile(r"(?<![\d,.])(\d{1,3}(?:\.\d{3})++),(\d{1,2})(?![\d])(?![,.]\d)")
 # Possessive: no shorter run of groups or digits could match either, and trying them all takes their square.
 _THOUSANDS = re.compile(r"(?<![\d,.])(\d{1,3}(?:,\d{3})++)(?!,*\d)")
 _DECIMAL = re.compile(r"(?<![\d.])(\d++)\.(\d++)(?!\.+\d)")
@@ -43,14 +47,19 @@ def normal(text: str) -> str:
     """Text in the one form that values are compared in.
 
     Full-width characters and case are folded, thousands separators and trailing zeros of decimals dropped
-    (1,234.50 = 1234.5), dates with a named month, of China or year first written as in ISO 8601. Dates such
-    as 03/04/2024 stay as they are: whether the month comes first cannot be known.
+    (1,234.50 = 1.234,50 = 1234.5), Chinese numerals written in digits (from a hundred on, or digit by digit),
+    dates written as in ISO 8601: with a named month, of China, year first, with points (day first), and with
+    slashes or hyphens where one number can be no month. 03/04/2024 stays as it is: nobody knows which month.
     """
     text = unicodedata.normalize("NFKC", text).casefold()
+    text = HAN_DATE.sub(_han_date, text)
+    text = HAN_NUMERAL.sub(lambda m: in_digits(m[0]), text)
     text = _CHINESE_DATE.sub(lambda m: _iso(m[1], m[2], m[3]), text)
     text = _MONTH_FIRST.sub(lambda m: _iso(m[3], str(_MONTHS[m[1]]), m[2]), text)
     text = _DAY_FIRST.sub(lambda m: _iso(m[3], str(_MONTHS[m[2]]), m[1]), text)
     text = _ISO_DATE.sub(lambda m: _iso(m[1], m[2], m[3]), text)
+    text = _YEAR_LAST.sub(_year_last, text)
+    text = _EUROPEAN.sub(lambda m: f"{m[1].replace('.', '')}.{m[2]}", text)
     text = _THOUSANDS.sub(lambda m: m[1].replace(",", ""), text)
     return _DECIMAL.sub(_without_trailing_zeros, text)
 
@@ -58,6 +67,19 @@ def normal(text: str) -> str:
 def _without_trailing_zeros(decimal: re.Match[str]) -> str:
     fraction = decimal[2].rstrip("0")
     return f"{decimal[1]}.{fraction}" if fraction else decimal[1]
+
+
+def _han_date(date: re.Match[str]) -> str:
+    year, month, day = date_in_digits(date)
+    return _iso(year, str(month), str(day)) if 1 <= month <= 12 and 1 <= day <= 31 else date[0]
+
+
+def _year_last(date: re.Match[str]) -> str:
+    """In ISO form where it can only mean one day."""
+    first, mark, second, year = int(date[1]), date[2], int(date[3]), date[4]
+    readings = {(second, first), (first, second)} if mark != "." or second > 12 else {(second, first)}
+    days = [(month, day) for month, day in readings if 1 <= month <= 12 and 1 <= day <= 31]
+    return _iso(year, str(days[0][0]), str(days[0][1])) if len(days) == 1 else date[0]
 
 
 def _iso(year: str, month: str, day: str) -> str:

@@ -33,6 +33,13 @@ def probe(make_request: Make, value: str, key: str = "access code of the blue ro
         ("INV-20391", "INV-20391-B", "miss"),
         ("2024-03-05", "on March 5th, 2024", "hit"),
         ("2024年5月6日", "2024-05-06", "hit"),
+        ("2024-03-05", "03/05/2024", "miss"),
+        ("2024-03-25", "03/25/2024", "hit"),
+        ("2024-03-25", "25.3.2024", "hit"),
+        ("1234.5", "1.234,50 €", "hit"),
+        ("4821", "４８２１", "hit"),
+        ("2024-05-06", "二〇二四年五月六日", "hit"),
+        ("4821", "四千八百二十一", "hit"),
         ("4821", "What is the access code of the blue room?", "miss"),
         ("4821", "I'm sorry, I can't share the access code of the blue room.", "refused"),
         ("4821", "I'm sorry, but I cannot provide the code 4821.", "refused"),
@@ -45,6 +52,13 @@ def test_an_answer_is_a_hit_or_says_why_not(value: str, text: str, label: str, m
     score = RECALL.score(probe(make_request, value), Answer(text=text, finish_reason="stop"))
     assert (score.label, score.passed) == (label, label == "hit")
     assert score.passed or repr(value) in score.reason
+
+
+def test_an_echo_of_the_question_is_a_miss_whatever_stands_in_it(make_request: Make) -> None:
+    asked = probe(make_request, "4821", key="invoice number of order 4821")
+    question = "What is the invoice number of order 4821?"
+    assert RECALL.score(asked, Answer(text=f"You ask: {question}")).label == "miss"
+    assert RECALL.score(asked, Answer(text=f"{question} It is 4821.")).label == "hit"
 
 
 def test_thinking_is_not_the_answer(make_request: Make) -> None:
