@@ -24,12 +24,14 @@ from referencing.jsonschema import DRAFT202012, specification_with
 from evaluators.exchange import Json
 from evaluators.json_formats import FORMATS
 from evaluators.json_keywords import own_keywords
-from evaluators.patterns import Inexpressible, matcher
+from evaluators.patterns import Inexpressible, TooLong, matcher
 from evaluators.strict_json import TooMuch, deeper_than
 
 MAX_SCHEMA_CHARS = 512 * 1024
 MAX_SCHEMA_DEPTH = 96
 """Nesting of the schema's own JSON."""
+MOST_KEPT = 256
+"""Compiled schemas that are kept, those used last."""
 STEPS = 20_000
 """Keywords that may be evaluated on one answer, plus `STEPS_PER_CHAR` for each character of it."""
 STEPS_PER_CHAR = 100
@@ -106,6 +108,10 @@ class CompiledSchema:
             raise UnsupportedSchema(f"reference {getattr(lost, 'ref', '')!r} cannot be resolved") from None
         except Inexpressible as odd:
             raise UnsupportedSchema(str(odd)) from None
+        except TooLong as slow:
+            if chars > LARGE_ANSWER:
+                raise TooMuch(str(slow)) from None
+            raise UnsupportedSchema(str(slow)) from None
         if error is None:
             return None
         return Violation(pointer=_pointer(error.absolute_path), reason=error.message)
@@ -126,7 +132,7 @@ def compile_schema(schema: Json, *, formats: bool = True) -> CompiledSchema:
     return compiled
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=MOST_KEPT)
 def _compiled(written: str, formats: bool) -> CompiledSchema | str:
     """The compiled schema, or why there is none: failures are cached too."""
     if len(written) > MAX_SCHEMA_CHARS:

@@ -50,6 +50,8 @@ _CATEGORIES = {
     "Control": "Cc",
     "cntrl": "Cc",
 }
+MOST_STEPS = 50_000_000
+"""Instructions of a pattern times characters of a text: RE2 at its worst, which no signal stops."""
 _QUANTIFIER = re.compile(r"\{\d+(?:,\d*)?\}")
 _PROPERTY = re.compile(r"\{(?:([A-Za-z_]+)=)?([A-Za-z0-9_]+)\}")
 _ASSERTION = re.compile(r"\?(?:=|!|<=|<!|[ims]*-?[ims]*:)")
@@ -71,13 +73,17 @@ class Inexpressible(ValueError):
     """RE2 cannot match this pattern."""
 
 
+class TooLong(ValueError):
+    """The text is too long for this pattern."""
+
+
 class NotAPattern(Inexpressible):
     """The text is not an ECMA-262 pattern at all."""
 
 
 @lru_cache(maxsize=2048)
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """A function telling whether a text has a match anywhere. Raises `Inexpressible`."""
+    """A function telling whether a text has a match anywhere, raising `TooLong`. Raises `Inexpressible`."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = 8 << 20
@@ -88,8 +94,15 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         known = told.startswith(_MALFORMED) and r"\p" not in told.casefold()
         kind = NotAPattern if known else Inexpressible
         raise kind(f"pattern {pattern[:80]!r}: {told}") from None
-    # A lone surrogate has no UTF-8; it counts as one character that no pattern can name.
-    return lambda text: compiled.search(text.encode("utf-8", "replace")) is not None
+    longest = MOST_STEPS // compiled.programsize
+
+    def matches(text: str) -> bool:
+        if len(text) > longest:
+            raise TooLong(f"{len(text)} characters > {longest}, for pattern {pattern[:80]!r}")
+        # A lone surrogate has no UTF-8; it counts as one character that no pattern can name.
+        return compiled.search(text.encode("utf-8", "replace")) is not None
+
+    return matches
 
 
 def whole_matcher(pattern: str) -> Callable[[str], bool]:

@@ -114,6 +114,18 @@ def compares(evaluator: Evaluator) -> TypeGuard[Comparing]:
     return callable(getattr(evaluator, "compare", None))
 
 
+class Preparing(Evaluator, Protocol):
+    """What reads a request once before it judges answers to it, such as its schemas."""
+
+    def prepare(self, request: Request) -> Unscored | None:
+        """Under a time limit of its own, so that the arm judged first does not pay for both."""
+
+
+def prepares(evaluator: Evaluator) -> TypeGuard[Preparing]:
+    """Whether it has something to read of the request alone."""
+    return callable(getattr(evaluator, "prepare", None))
+
+
 class TimeLimit(Exception):
     """The caller's time limit on one judgement ran out."""
 
@@ -149,6 +161,8 @@ def _score_arms(
     if isinstance(baseline, Fault) and baseline.kind is FaultKind.REJECTED:
         # The request was wrong, not an answer: the baseline would not serve it at all.
         return NotApplicable(why="rejected")
+    if prepares(evaluator) and (unscored := _prepare(evaluator, request, limit)) is not None:
+        return unscored
     if compares(evaluator) and isinstance(baseline, Answer) and isinstance(candidate, Answer):
         return _compare(evaluator, request, baseline, candidate, limit)
     scores: list[Score] = []
@@ -175,6 +189,16 @@ def _score_arms(
     return PairScore(
         evaluator=evaluator.name, version=evaluator.version, baseline=scores[0], candidate=scores[1]
     )
+
+
+def _prepare(evaluator: Preparing, request: Request, limit: Limit) -> Unscored | None:
+    try:
+        with limit():
+            return evaluator.prepare(request)
+    except TimeLimit:
+        return Unscored(
+            reason=UnscoredReason.TIME_LIMIT, detail="reading the request ran into the time limit"
+        )
 
 
 def _compare(

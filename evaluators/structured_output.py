@@ -18,6 +18,7 @@ from evaluators.call_marks import call_in
 from evaluators.exchange import Answer, Fault, Format, Guide, Json, Request, Tool, ToolCall
 from evaluators.guides import MOST_TEXT, UnsupportedGuide, check_guide, departure
 from evaluators.json_schema import UnsupportedSchema, compile_schema
+from evaluators.patterns import TooLong
 from evaluators.refusal_rules import Stance, read_stance
 from evaluators.score import Score, Unscored, UnscoredReason, excerpt
 from evaluators.strict_json import MAX_CHARS, NotJson, TooMuch, parse
@@ -45,17 +46,25 @@ class StructuredOutput:
 
     def score(self, request: Request, answer: Answer) -> Score | Unscored:
         """The class of one answer. `Unscored` when a schema or guide of the request cannot be evaluated."""
+        if (unscored := self.prepare(request)) is not None:
+            return unscored
         try:
-            # Every schema first, whether this answer needs it or not: what is unscored depends on no answer.
+            return self._class_of(request, answer)
+        except UnsupportedSchema as error:
+            return _unsupported(error)
+        except TooMuch as error:
+            return _fail("unjudgeable", f"the answer is beyond what is judged: {error}", answer.text)
+
+    def prepare(self, request: Request) -> Unscored | None:
+        """Every schema and the guide, whether an answer needs them or not; compiled ones are kept."""
+        try:
             for schema in _schemas(request):
                 compile_schema(schema)
             if request.guide is not None:
                 check_guide(request.guide)
-            return self._class_of(request, answer)
         except (UnsupportedSchema, UnsupportedGuide) as error:
-            return Unscored(reason=UnscoredReason.UNSUPPORTED_SCHEMA, detail=excerpt(str(error)))
-        except TooMuch as error:
-            return _fail("unjudgeable", f"the answer is beyond what is judged: {error}", answer.text)
+            return _unsupported(error)
+        return None
 
     def score_fault(self, request: Request, fault: Fault) -> Score:
         """No answer is no structured answer."""
@@ -86,7 +95,10 @@ class StructuredOutput:
 def _judge_guided(guide: Guide, text: str, unfinished: Score | None) -> Score:
     if len(text) > MOST_TEXT:
         return _fail("unjudgeable", f"{len(text)} characters > {MOST_TEXT}", text)
-    problem = departure(guide, text)
+    try:
+        problem = departure(guide, text)
+    except TooLong as error:
+        return _fail("unjudgeable", str(error), text)
     if problem is None:
         return Score(passed=True, label="ok")
     return unfinished or _fail("schema_violation", problem, text)
@@ -173,6 +185,10 @@ def _schemas(request: Request) -> list[Json]:
     if _offers_tools(request):
         schemas += [tool.parameters for tool in request.tools if tool.parameters is not None]
     return schemas
+
+
+def _unsupported(error: Exception) -> Unscored:
+    return Unscored(reason=UnscoredReason.UNSUPPORTED_SCHEMA, detail=excerpt(str(error)))
 
 
 def _fail(label: str, reason: str, evidence: str) -> Score:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluators.json_schema import MAX_STEPS, UnsupportedSchema, Violation, compile_schema
+from evaluators.json_schema import MAX_STEPS, MOST_KEPT, UnsupportedSchema, Violation, compile_schema
 from evaluators.strict_json import TooMuch
 from tests.patience import here
 
@@ -305,6 +305,23 @@ def test_a_catastrophic_pattern_is_harmless() -> None:
     schema = {"pattern": "^(a+)+$", "patternProperties": {"(x+x+)+y": {}}, "additionalProperties": True}
     assert violation(schema, "a" * 50_000 + "!") is not None
     assert violation(schema, {"x" * 50_000: 1}) is None
+
+
+def test_a_large_pattern_on_a_long_text_is_not_matched() -> None:
+    schema = {"items": {"pattern": "(.*a.{400}){2}z"}}
+    with pytest.raises(UnsupportedSchema, match="10000 characters"):
+        violation(schema, ["a" * 10_000])
+    with pytest.raises(TooMuch, match="30000 characters"):
+        violation(schema, ["a" * 30_000])
+
+
+def test_no_more_schemas_are_kept_than_a_bounded_number() -> None:
+    first = {"title": "the first of many"}
+    kept = compile_schema(first)
+    assert compile_schema(first) is kept
+    for number in range(MOST_KEPT):
+        compile_schema({"title": f"another, {number}"})
+    assert compile_schema(first) is not kept
 
 
 def test_a_hundred_thousand_unique_items_are_compared_in_linear_time() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.patterns import Inexpressible, NotAPattern, matcher
+from evaluators.patterns import Inexpressible, NotAPattern, TooLong, matcher, whole_matcher
 from tests.patience import here
 
 
@@ -130,6 +130,22 @@ def test_patterns_that_explode_in_a_backtracking_engine_are_linear(pattern: str)
     assert matcher(pattern)("a" * 100_000 + "!") is False
     took = time.process_time() - began
     assert took < here(2)  # a backtracking engine needs longer than the universe has
+
+
+def test_a_large_pattern_takes_shorter_texts_since_nothing_could_stop_it() -> None:
+    large = matcher("(.*a.{400}){2}z")
+    assert large("a" * 1000) is False
+    with pytest.raises(TooLong, match="10000 characters"):
+        large("a" * 10_000)
+    assert matcher("^[A-Z]{2}-[0-9]+$")("AB-" + "1" * 1_000_000) is True
+
+
+def test_a_whole_match_leaves_nothing_out() -> None:
+    assert whole_matcher("a|bc")("bc") is True
+    assert whole_matcher("a|bc")("abc") is False
+    assert whole_matcher("^a$|b")("b") is True
+    with pytest.raises(NotAPattern):
+        whole_matcher("a)|(?:b")
 
 
 @given(st.text(max_size=12), st.text(max_size=12))
