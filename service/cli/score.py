@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.text import Text
+
+from service.cli.scoring import pair, rows, told
 
 if TYPE_CHECKING:
     from evaluators.exchange import Needle, Outcome, Request
@@ -46,6 +49,12 @@ def score(
             metavar="ANSWER.json", help="Body of the answer, JSON or an SSE transcript; - reads stdin."
         ),
     ],
+    other: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[OTHER.json]", help="Another answer, to be judged as a candidate's beside it."
+        ),
+    ] = None,
     path: Annotated[str, typer.Option(help="Where the request was sent.")] = "/v1/chat/completions",
     expects_json: Annotated[
         bool,
@@ -81,11 +90,13 @@ def score(
       curl -sN $URL/v1/chat/completions -d @request.json | tiergate score request.json -
     What could be asked about a long context, and did an answer recall it?
       tiergate score request.json answer.json --needle-key "invoice number"
+    What would a worker make of two answers, the baseline's and a candidate's?
+      tiergate score request.json baseline.json candidate.json
     """
     from evaluators.exchange import AnswerRule
-    from service.wire import NotARequest, parse_answer, parse_request
+    from service.wire import NotARequest, parse_request
 
-    if request == answer == "-":
+    if [request, answer, other].count("-") > 1:
         raise _unusable("only one of REQUEST and ANSWER can be read from stdin")
     try:
         rule = AnswerRule(
@@ -94,17 +105,25 @@ def score(
         asked = rule.applied_to(parse_request(path, _read(request)))
     except NotARequest as error:
         raise _unusable(f"{request}: not a request to {path}: {error}") from None
-    outcome = parse_answer(
-        path, status=200, content_type="", content_encoding="", body=_read(answer), complete=True
-    )
-    _refuse_unreadable(answer, path, outcome)
+    outcome = _outcome(answer, path)
     needles = _needles(asked, MOST_NEEDLES)
-    document = _judge(
-        replace(asked, needle=_asked_needle(needles, needle_key, needle_value)),
-        outcome,
-        shown=_needles(asked, SHOWN_NEEDLES),
-        found=len(needles),
-    )
+    judged = replace(asked, needle=_asked_needle(needles, needle_key, needle_value))
+    evaluators = _installed()
+    document: dict[str, Any] = {
+        "endpoint": judged.endpoint,
+        "model": judged.model,
+        "format": judged.format,
+        "constrained": judged.constrained,
+        "outcome": told(outcome),
+        "scores": rows(evaluators, judged, outcome),
+        "needles": [
+            {"key": each.key, "value": each.value, "question": each.question, "depth": each.depth}
+            for each in _needles(asked, SHOWN_NEEDLES)
+        ],
+        "needles_found": len(needles),
+    }
+    if other is not None:
+        document["pair"] = pair(evaluators, judged, outcome, _outcome(other, path))
     if as_json:
         sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
     else:
@@ -127,11 +146,16 @@ def _read(name: str) -> bytes:
         raise _unusable(f"cannot read {name}: {error.strerror or error}") from None
 
 
-def _refuse_unreadable(name: str, path: str, outcome: Outcome) -> None:
+def _outcome(name: str, path: str) -> Outcome:
     from evaluators.exchange import Fault, FaultKind
+    from service.wire import parse_answer
 
+    outcome = parse_answer(
+        path, status=200, content_type="", content_encoding="", body=_read(name), complete=True
+    )
     if isinstance(outcome, Fault) and outcome.kind is FaultKind.UNREADABLE:
         raise _unusable(f"{name}: not an answer of {path}: {outcome.detail}")
+    return outcome
 
 
 def _needles(request: Request, limit: int) -> tuple[Needle, ...]:
@@ -156,75 +180,13 @@ def _asked_needle(needles: tuple[Needle, ...], key: str | None, value: str | Non
     raise _unusable(f"the request holds no unambiguous {key!r}; it could be asked for: {known}")
 
 
-def _judge(request: Request, outcome: Outcome, *, shown: tuple[Needle, ...], found: int) -> dict[str, Any]:
-    from evaluators import ALL
-    from evaluators.exchange import Fault
+def _installed() -> Sequence[Evaluator]:
+    from service.settings.evaluating import installed
 
-    if isinstance(outcome, Fault):
-        told: dict[str, Any] = {"fault": outcome.kind, "detail": outcome.detail}
-    else:
-        told = {
-            "finish_reason": outcome.finish_reason,
-            "chars": len(outcome.text),
-            "reasoning_chars": len(outcome.reasoning),
-            "tool_calls": [call.name for call in outcome.tool_calls],
-        }
-    return {
-        "endpoint": request.endpoint,
-        "model": request.model,
-        "format": request.format,
-        "constrained": request.constrained,
-        "outcome": told,
-        "scores": [_row(evaluator, request, outcome) for evaluator in ALL],
-        "needles": [
-            {"key": n.key, "value": n.value, "question": n.question, "depth": n.depth} for n in shown
-        ],
-        "needles_found": found,
-    }
-
-
-def _row(evaluator: Evaluator, request: Request, outcome: Outcome) -> dict[str, Any]:
-    """One evaluator's judgement: its state, and what a person needs to follow it."""
-    from evaluators.exchange import Fault
-    from evaluators.score import NotApplicable, Unscored
-
-    row: dict[str, Any] = {"evaluator": evaluator.name, "version": evaluator.version}
-    if not evaluator.applies(request):
-        return {
-            **row,
-            "state": "not_applicable",
-            "label": "",
-            "reason": _why_not(evaluator, request),
-            "evidence": "",
-        }
-    judged = (
-        evaluator.score_fault(request, outcome)
-        if isinstance(outcome, Fault)
-        else evaluator.score(request, outcome)
-    )
-    if isinstance(judged, NotApplicable):
-        return {**row, "state": "not_applicable", "label": "", "reason": judged.why, "evidence": ""}
-    if isinstance(judged, Unscored):
-        return {**row, "state": "unscored", "label": judged.reason, "reason": judged.detail, "evidence": ""}
-    state = "passed" if judged.passed else "failed"
-    return {
-        **row,
-        "state": state,
-        "label": judged.label,
-        "reason": judged.reason,
-        "evidence": judged.evidence,
-    }
-
-
-def _why_not(evaluator: Evaluator, request: Request) -> str:
-    if request.needle is not None:
-        return "a recall probe is judged for recall alone"
-    return {
-        "structured_output": "the request asks for no JSON, guides no decoding and offers no tool",
-        "tool_use": "the request does not leave it to the model to call a tool",
-        "field_agreement": "the request asks for no JSON and offers no tool",
-        "long_context_recall": "the answer is not one to a recall probe (--needle-key, --needle-value)",
-    }.get(evaluator.name, "the request is not judged")
+    found = installed()
+    if found.problems:
+        raise _unusable("; ".join(found.problems))
+    return found.evaluators
 
 
 def _show(document: dict[str, Any]) -> None:
@@ -245,7 +207,27 @@ def _show(document: dict[str, Any]) -> None:
         for name in ("reason", "evidence"):
             if row[name]:
                 console.print(Text(f"{'':<21}{name}: {row[name]}"))
+    if "pair" in document:
+        _show_pair(console, document["pair"])
     if document["needles"]:
         console.print(Text(f"{document['needles_found']} facts could be asked for:"))
     for needle in document["needles"]:
         console.print(Text(f"  {needle['question']} -> {needle['value']}  (depth {needle['depth']:.2f})"))
+
+
+def _show_pair(console: Console, shown: dict[str, Any]) -> None:
+    console.print(Text("as a pair, the other answer as the candidate's:"))
+    for row in shown["scores"]:
+        line = f"{row['evaluator']:<20} {row['counts_as'].replace('_', ' '):<14}"
+        if "first" in row:
+            line += f" {row['first']['label']} -> {row['second']['label']}"
+        console.print(Text(line.rstrip()))
+        reason = row.get("why") or row.get("second", {}).get("reason")
+        if reason:
+            console.print(Text(f"{'':<21}reason: {reason}"))
+    for name, value in (shown["differences"] or {}).items():
+        if isinstance(value, bool):
+            written = "yes" if value else "no"
+        else:
+            written = "unknown" if value is None else f"{value:.3g}"
+        console.print(Text(f"  {name.replace('_', ' ')}: {written}"))

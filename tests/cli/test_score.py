@@ -86,7 +86,9 @@ def test_json_has_stable_keys(files: Files) -> None:
         "needles_found",
     ]
     assert list(document["scores"][0]) == ["evaluator", "version", "state", "label", "reason", "evidence"]
-    assert [row["label"] for row in document["scores"]] == ["refused", "", "full"]
+    labels = {row["evaluator"]: row["label"] for row in document["scores"]}
+    assert list(labels.values())[:3] == ["refused", "", "full"]
+    assert labels["answer_health"] == "ok"
     assert document["outcome"]["finish_reason"] == "stop"
     assert document["needles"][0]["value"] == "INV-20391"
 
@@ -133,11 +135,39 @@ def test_an_answer_to_a_recall_probe_is_judged_for_recall_alone(
 ) -> None:
     found = ran(*files(answering(text)), *options, "--json")
     assert found.exit_code == code
-    assert states(found) == {
-        "structured_output": "not_applicable",
-        "long_context_recall": "passed" if code == 0 else "failed",
-        "refusal": "not_applicable",
-    }
+    told = states(found)
+    assert told.pop("long_context_recall") == ("passed" if code == 0 else "failed")
+    assert set(told.values()) == {"not_applicable"}
+
+
+def test_another_answer_is_judged_as_a_candidates_and_laid_beside(files: Files, tmp_path: Path) -> None:
+    request, answer = files(answering('{"a": 1, "b": "x"}'))
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(answering('{"a": 2, "b": "x", "c": [')))
+    found = ran(request, answer, str(other), "--json")
+    assert found.exit_code == 0
+    pair = json.loads(found.stdout)["pair"]
+    counted = {row["evaluator"]: row["counts_as"] for row in pair["scores"]}
+    assert counted["structured_output"] == "harm"
+    assert counted["answer_health"] == "none"
+    assert counted["long_context_recall"] == "not_applicable"
+    assert pair["differences"]["length_ratio"] == pytest.approx(25 / 18)
+    assert pair["differences"]["tool_choice_agrees"] is True
+    told = ran(request, answer, str(other)).stdout
+    assert "structured_output    harm           ok -> not_json" in told
+    assert "length ratio: 1.39" in told
+    assert "token ratio: unknown" in told
+    assert "length ratio: 1\n" in ran(request, answer, answer).stdout
+    assert ran(request, "-", "-", stdin=b"{}").exit_code == 2
+
+
+def test_a_fault_beside_an_answer_has_nothing_to_compare(files: Files, tmp_path: Path) -> None:
+    request, answer = files(answering("{}"))
+    other = tmp_path / "other.json"
+    other.write_bytes(b'{"error": {"message": "boom"}}')
+    pair = json.loads(ran(request, answer, str(other), "--json").stdout)["pair"]
+    assert pair["differences"] is None
+    assert pair["outcome"] == {"fault": "stream_error", "detail": "boom"}
 
 
 def test_a_key_that_the_request_does_not_hold_is_refused_with_those_it_does(files: Files) -> None:
