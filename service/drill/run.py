@@ -6,6 +6,7 @@ DrillBroken
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -31,7 +32,7 @@ from service.fleet import Backend
 from service.launch.ask import Unusable, ask_all
 from service.launch.ports import free_port
 from service.settings import Settings
-from service.settings.units import Listen
+from service.settings.units import LONGEST_SOCKET, Listen
 from service.settings.values import ProbePlan
 
 MODEL_OF: Mapping[Act, str] = {
@@ -44,6 +45,8 @@ UNINFORMATIVE = 0.5
 """Above this share of its own failures the baseline shows nothing of what was planted."""
 NEVER_ASKED = "probe.per_capture is 0: recall is never asked"
 MOST_FAILURES = 3
+ROOM_FOR_SOCKETS = 32
+"""Bytes below the drill's directory: names of arms are shorter."""
 TELL_EVERY = 15.0
 """Seconds between two words about a backend that takes its time."""
 SETTLE_SECONDS = 30.0
@@ -296,8 +299,14 @@ class _Watch:
 
 @contextmanager
 def _directory(say: Callable[[str], None]) -> Iterator[Path]:
-    """For sockets, stores and logs; its path is short, since that of a socket must be."""
+    """For sockets, stores and logs; its path must be short, since that of a socket must be."""
     directory = Path(tempfile.mkdtemp(prefix="tiergate-drill-"))
+    if len(os.fsencode(directory)) + ROOM_FOR_SOCKETS > LONGEST_SOCKET:
+        directory.rmdir()
+        raise DrillBroken(
+            f"{directory.parent} is too long a path for the drill's sockets, of {LONGEST_SOCKET} bytes each: "
+            "set TMPDIR to a shorter one, such as /tmp"
+        )
     try:
         yield directory
     except Exception:

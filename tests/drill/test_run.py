@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from service.cli import app
+from service.settings.units import LONGEST_SOCKET
 from tests.acceptance.conftest import descendants, until
 from tests.drill.conftest import Scripted, Write
 from tests.launch.conftest import runs
@@ -105,6 +106,18 @@ def test_a_drill_ends_with_the_shadow_budget_and_says_nothing(write: Write) -> N
     shadow = {"timeout": "20s", "retries": 0, "tokens_per_day": 24 * 600}
     told = drill(write(shadow=shadow), "--defect", "json", status=3).stdout
     assert "UNFINISHED: the shadow budget of an hour" in told
+
+
+def test_a_directory_too_deep_for_sockets_is_told_and_left_as_it_was(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("d" * LONGEST_SOCKET)
+    deep.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    told = drill(write(), status=3).stderr
+    assert f"{deep} is too long a path for the drill's sockets" in told
+    assert "TMPDIR" in told
+    assert list(deep.iterdir()) == []
 
 
 def test_a_baseline_that_fails_by_itself_tells_nothing(write: Write, backend: Scripted) -> None:
