@@ -147,7 +147,7 @@ class Unit:
         return tuple(row for row in self.rows if row.outcome == PairOutcome.SCORED)
 
     def when_late(self) -> Unit:
-        """The same for a conversation that is closed: what was scored is not, and nothing counts."""
+        """The same for a conversation that is closed: what was scored or lost is late, and nothing counts."""
         rows = tuple(
             PairRow(
                 item=row.item,
@@ -156,7 +156,7 @@ class Unit:
                 candidate_reason="its conversation was closed before",
                 origin=row.origin,
             )
-            if row.outcome == PairOutcome.SCORED
+            if row.outcome in (PairOutcome.SCORED, PairOutcome.UNSCORED)
             else row
             for row in self.rows
         )

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from service.decision.tally import Tally, Triple
+from service.decision.unscored import lost
 from service.store.breakdown import read_strata
 from service.store.capture import capture_id
 from service.store.closing import close_idle, is_closed
@@ -65,9 +66,19 @@ def test_what_comes_after_the_end_is_late_and_changes_nothing_that_counts(databa
     close(database, IDLE)
     assert is_closed(database, "talk")
     taken(2, ["pf", "u", "n"], at=IDLE + 1)
-    assert shown() == Tally(units={Triple(1, 0, 0): 1}, unscored={"late": 1, "shadow": 1})
+    assert shown() == Tally(units={Triple(1, 0, 0): 1}, unscored={"late": 2})
     close(database, 1e6)
     assert shown().n == 1
+    assert recount(database).equal
+
+
+def test_what_failed_after_the_end_is_late_and_no_lost_score(database, taken, shown):
+    """Else the late that failed would count as missing, and the late that did not would not count as due."""
+    taken(1, "pp", at=0.0)
+    assert close(database, IDLE) == 1
+    taken(2, ["u", "pp", "n"], at=IDLE + 1)
+    assert shown().unscored == {"late": 2}
+    assert lost(shown()) == 0
     assert recount(database).equal
 
 

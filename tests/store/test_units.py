@@ -67,11 +67,11 @@ def test_a_marginal_stratum_is_named_by_its_dimension(unit_of, name):
         unit_of("c", "pp", marginals=(name,))
 
 
-def test_a_late_unit_has_no_score_and_keeps_what_never_had_one(unit_of):
+def test_a_late_unit_has_neither_scores_nor_lost_ones_and_keeps_what_was_never_due(unit_of):
     late = unit_of("c", ["pf", "u", "n", "o"]).when_late()
     assert [(row.outcome, row.unscored_reason) for row in late.rows] == [
         ("unscored", LATE),
-        ("unscored", "shadow"),
+        ("unscored", LATE),
         ("not_applicable", ""),
         ("over_budget", ""),
     ]
