@@ -231,14 +231,15 @@ def _check(connection: Connection, shown_url: str) -> None:
         )
     version = connection.execute(select(schema.schema_version.c.version)).scalar_one_or_none()
     if version != schema.VERSION:
-        newer = version is not None and version > schema.VERSION
+        if version is not None and version > schema.VERSION:
+            advice = "upgrade Tiergate"
+        elif version in schema.UPGRADABLE:
+            advice = "stop everything that uses it, keep a copy, and run `tiergate recount --upgrade`"
+        else:
+            advice = "it cannot be upgraded: move it away, and start anew"
         raise StoreUnusable(
             f"the database {shown_url} has schema version {version}, this Tiergate reads {schema.VERSION}: "
-            + (
-                "upgrade Tiergate"
-                if newer
-                else "stop everything that uses it, keep a copy, and run `tiergate recount --upgrade`"
-            )
+            + advice
         )
     if missing := set(schema.metadata.tables) - present:
         raise StoreUnusable(

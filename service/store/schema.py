@@ -23,6 +23,8 @@ from sqlalchemy import (
 )
 
 VERSION = 5
+UPGRADABLE = frozenset({3})
+"""Older versions that `tiergate recount --upgrade` makes into this one."""
 
 metadata = MetaData()
 

@@ -15,9 +15,6 @@ from service.store.recount import EVERY, rebuild
 from service.store.schema import schema_version, units
 from service.strata import split_crossed
 
-FROM = frozenset({3})
-"""Versions that can be upgraded."""
-
 
 def upgrade(url: str, *, told: Callable[[int, int], None] | None = None, every: int = EVERY) -> int | None:
     """How many units were counted again; None when nothing was to be done. Raises StoreUnusable.
@@ -33,7 +30,7 @@ def upgrade(url: str, *, told: Callable[[int, int], None] | None = None, every: 
             version = connection.execute(select(schema_version.c.version)).scalar_one_or_none()
             if version == schema.VERSION:
                 return None
-            if version not in FROM:
+            if version not in schema.UPGRADABLE:
                 raise StoreUnusable(
                     f"the database {database.shown_url} has schema version {version}, which this Tiergate "
                     f"cannot upgrade to {schema.VERSION}"

@@ -197,8 +197,12 @@ def test_another_schema_version_says_what_fits(database, database_url):
     with pytest.raises(StoreUnusable, match="upgrade Tiergate"):
         open_database(database_url)
     with database.write() as connection:
-        connection.execute(update(schema.schema_version).values(version=schema.VERSION - 1))
+        connection.execute(update(schema.schema_version).values(version=max(schema.UPGRADABLE)))
     with pytest.raises(StoreUnusable, match="tiergate recount --upgrade"):
+        open_database(database_url)
+    with database.write() as connection:
+        connection.execute(update(schema.schema_version).values(version=min(schema.UPGRADABLE) - 1))
+    with pytest.raises(StoreUnusable, match="cannot be upgraded"):
         open_database(database_url)
 
 
