@@ -18,7 +18,7 @@ def read_request(body: Mapping[str, Json]) -> Request:
     messages = tuple(_message(item) for item in shapes.items(body.get("messages"), "messages"))
     if not messages:
         raise WrongShape("messages is missing or empty")
-    asked = read_formats(body)
+    asked = read_formats(body, body.get("response_format"))
     tools = allowed_tools(read_tools(body), body.get("tool_choice"))
     limit = "max_tokens" if body.get("max_completion_tokens") is None else "max_completion_tokens"
     return asking(

@@ -19,7 +19,7 @@ def read_request(body: Mapping[str, Json]) -> Request:
     no text that we could know; its digest stands for it. With `echo` the answer begins with the prompt, so it
     is not judged as JSON.
     """
-    asked = Asked() if body.get("echo") else read_formats(body)
+    asked = Asked() if body.get("echo") else read_formats(body, body.get("response_format"))
     return asking(
         Endpoint.COMPLETIONS,
         body,

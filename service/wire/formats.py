@@ -82,15 +82,16 @@ def asking(
     )
 
 
-def read_formats(body: Mapping[str, Json]) -> Asked:
-    """Format of a chat or completions request. The first key that asks for JSON decides."""
+def read_formats(body: Mapping[str, Json], format: Json) -> Asked:
+    """What a body asks for: by `format`, where its dialect has that, or by an engine's own keys, which every
+    endpoint may have. The first that asks for JSON decides."""
     outputs = shapes.mapping(body.get("structured_outputs"), "structured_outputs")
     for schema in (outputs.get("json"), body.get("guided_json"), body.get("json_schema")):
         if schema is not None:
             return Asked(format=Format.JSON_SCHEMA, schema=_schema(schema), constrained=True)
     if outputs.get("json_object") or body.get("guided_json_object"):
         return Asked(format=Format.JSON_OBJECT, constrained=True)
-    asked = read_format(body.get("response_format"))
+    asked = read_format(format)
     if asked.constrained:
         return asked
     guide = _other_guide(outputs, body)

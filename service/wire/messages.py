@@ -9,7 +9,7 @@ from evaluators.exchange import Answer, Endpoint, Json, Message, Request, Tool, 
 from evaluators.strict_json import NotJson, TooMuch, parse
 from service.wire import shapes
 from service.wire.content import parts, read_content
-from service.wire.formats import asking, read_format
+from service.wire.formats import asking, read_formats
 from service.wire.shapes import WrongShape
 from service.wire.thinking import join_thinking, split_thinking
 
@@ -32,7 +32,7 @@ def read_request(body: Mapping[str, Json]) -> Request:
         system = read_content(body["system"], "system", between="\n")
         messages.insert(0, Message(role="system", text=system.text, media=system.media))
     config = shapes.mapping(body.get("output_config"), "output_config")
-    asked = read_format(config.get("format", body.get("output_format")))
+    asked = read_formats(body, config.get("format", body.get("output_format")))
     tools = tuple(
         Tool(
             name=shapes.text(fields.get("name"), "name of a tool"),

@@ -8,7 +8,7 @@ from evaluators.exchange import Answer, Endpoint, Json, Message, Request, Tool, 
 from service.wire import shapes
 from service.wire.content import digest, parts, read_content
 from service.wire.ends import error_message
-from service.wire.formats import asking, read_format
+from service.wire.formats import asking, read_formats
 from service.wire.shapes import WrongShape
 from service.wire.thinking import join_thinking, split_thinking
 from service.wire.tool_calls import allowed_tools
@@ -23,7 +23,7 @@ def read_request(body: Mapping[str, Json]) -> Request:
         raise WrongShape("input is missing or empty")
     if instructions := shapes.text(body.get("instructions"), "instructions"):
         messages.insert(0, Message(role="system", text=instructions))
-    asked = read_format(shapes.mapping(body.get("text"), "text").get("format"))
+    asked = read_formats(body, shapes.mapping(body.get("text"), "text").get("format"))
     tools = tuple(
         _tool(fields)
         for item in shapes.items(body.get("tools"), "tools")

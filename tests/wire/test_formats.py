@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
-from evaluators.exchange import Format, Guide, GuideKind
+from evaluators.exchange import Endpoint, Format, Guide, GuideKind
+from service.wire import parse_request
 from service.wire.formats import Asked, read_format, read_formats
 from service.wire.shapes import WrongShape
 
@@ -68,7 +70,7 @@ ANY_JSON = Asked(format=Format.JSON_SCHEMA, schema=True, constrained=True)
     ],
 )
 def test_every_engine_s_words_are_understood(body: dict[str, Any], asked: Asked) -> None:
-    assert read_formats(body) == asked
+    assert read_formats(body, body.get("response_format")) == asked
 
 
 @pytest.mark.parametrize(
@@ -84,8 +86,22 @@ def test_every_engine_s_words_are_understood(body: dict[str, Any], asked: Asked)
 )
 def test_what_no_engine_knows_is_refused(body: dict[str, Any]) -> None:
     with pytest.raises(WrongShape):
-        read_formats(body)
+        read_formats(body, body.get("response_format"))
 
 
 def test_a_boolean_schema_is_a_schema() -> None:
     assert read_format({"type": "json_schema", "schema": False}).schema is False
+
+
+@pytest.mark.parametrize("endpoint", list(Endpoint))
+def test_an_engine_s_own_keys_are_read_on_every_endpoint(endpoint: Endpoint) -> None:
+    prompts = {
+        Endpoint.COMPLETIONS: {"prompt": "x"},
+        Endpoint.RESPONSES: {"input": "x"},
+    }
+    asked = prompts.get(endpoint, {"messages": [{"role": "user", "content": "x"}]})
+    body = {"model": "m", **asked, "structured_outputs": {"choice": ["a", "b"]}}
+    request = parse_request(endpoint, json.dumps(body).encode())
+    assert request.guide == Guide(kind=GuideKind.CHOICE, choices=("a", "b"))
+    by_schema = {"model": "m", **asked, "guided_json": SCHEMA}
+    assert parse_request(endpoint, json.dumps(by_schema).encode()).schema == SCHEMA

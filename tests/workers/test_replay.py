@@ -64,6 +64,24 @@ def test_only_the_first_request_of_a_conversation_counts(
     assert {each.capture_id for each in counted} == {captures[1].id}
 
 
+def test_fields_that_differ_are_told_with_the_pair_and_counted_beside_the_control(
+    valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends
+) -> None:
+    candidate, baseline = backend(always('{"order": 2}')), backend(always(GOOD))
+    bench = bench_of(tier("bf16", None, shadow=baseline.url), tier("w4a16", candidate.url))
+    captures = [exchange(question(f"order number {n}", structured=True), GOOD) for n in range(3)]
+    replay_batch(bench, ship(valkey.url, captures), delivery="1")
+    assert tally(bench, "w4a16", "structured_output").harm == 0
+    assert tally(bench, "w4a16", "field_agreement").harm == 3
+    assert tally(bench, "bf16", "field_agreement", arm="control").harm == 0
+    [shown] = {
+        (each.pair.candidate_label, each.pair.candidate_reason)
+        for each in recent_pairs(bench.db, MODEL, "w4a16")
+        if each.evaluator == "field_agreement"
+    }
+    assert shown == ("values_differ", "0 of 1 fields agree; of another value: /order")
+
+
 def test_a_replay_carries_our_credentials_and_mark_and_the_tiers_own_model_name(
     valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends
 ) -> None:
