@@ -60,16 +60,20 @@ def check(
 ) -> None:
     """Validate the configuration and ask every backend and store; exit status 1 if one of them fails.
 
-    It only looks: a capture key or a database that is not there yet is left to what starts first.
+    Each baseline is put ten short recall questions with the settings of `probe`. Otherwise it only looks: a
+    capture key or a database that is not there yet is left to what starts first.
     """
     settings = load_or_exit(config, make_key=False)
     from service.launch.ask import ask_all
     from service.launch.check import Level, all_backends, backend_lines, setup_lines
+    from service.launch.check_recall import recall_lines
     from service.launch.check_stores import store_lines
 
     lines = setup_lines(settings)
     if not offline:
-        lines = [*backend_lines(settings, ask_all(all_backends(settings))), *store_lines(settings), *lines]
+        answers = ask_all(all_backends(settings))
+        asked = [*backend_lines(settings, answers), *recall_lines(settings, answers)]
+        lines = [*asked, *store_lines(settings), *lines]
     for line in lines:
         colour = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}[line.level]
         typer.echo(f"{typer.style(f'{line.level:<4}', fg=colour)}  {line.subject}: {line.text}")

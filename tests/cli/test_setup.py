@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from service.launch import free_port
+from tests.launch.answering import reading, thinking
 from tests.launch.conftest import models_page, serving
 
 Tiergate = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -75,13 +76,24 @@ def test_check_has_one_line_for_each_thing_and_succeeds_when_all_is_well(
     tiergate: Tiergate, tmp_path: Path
 ) -> None:
     pages = {"/health": (200, ""), "/v1/models": (200, models_page("qwen"))}
-    with serving(pages) as url, serving(pages) as spare:
+    with serving(pages) as url, serving(pages, post=reading) as spare:
         configuration(tmp_path, url, spare)
         checked = tiergate("check")
     assert checked.returncode == 0, checked.stdout + checked.stderr
     *lines, summary = checked.stdout.splitlines()
-    assert [line.split()[0] for line in lines] == ["ok"] * 6
-    assert summary.endswith("0 failed, 0 warnings, 6 ok")
+    assert [line.split()[0] for line in lines] == ["ok"] * 7
+    assert summary.endswith("0 failed, 0 warnings, 7 ok")
+
+
+def test_check_fails_for_a_baseline_that_cannot_answer_what_it_will_be_asked(
+    tiergate: Tiergate, tmp_path: Path
+) -> None:
+    pages = {"/health": (200, ""), "/v1/models": (200, models_page("qwen"))}
+    with serving(pages) as url, serving(pages, post=thinking) as spare:
+        configuration(tmp_path, url, spare)
+        checked = tiergate("check")
+    assert checked.returncode == 1
+    assert "answers 0 of 10 recall questions within 128 tokens" in checked.stdout
 
 
 def test_check_fails_for_a_dead_backend_and_names_it(tiergate: Tiergate, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,8 +45,12 @@ def serving(
     api_key: str | None = None,
     tenant: str | None = None,
     tls: ssl.SSLContext | None = None,
+    post: Callable[[dict[str, Any]], tuple[int, Any]] | None = None,
 ) -> Iterator[str]:
-    """An HTTP server with these pages (status, body) on a port of its own; yields its base URL."""
+    """An HTTP server with these pages (status, body) on a port of its own; yields its base URL.
+
+    `post` answers JSON with a status and JSON.
+    """
 
     class Answer(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -56,6 +61,16 @@ def serving(
                 status, body = 403, "{}"
             content = body.encode()
             self.send_response(status)
+            self.send_header("content-length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            status, answer = post(body) if post else (501, {"error": {"message": "no such thing"}})
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
