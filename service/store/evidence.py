@@ -122,14 +122,19 @@ class TallyCount(NamedTuple):
     amount: int
 
 
+_UNIT = Kind.UNIT.value
+
+
 def tally_of(counts: Iterable[TallyCount]) -> Tally:
     """All rows of one evaluator as a Tally, made at once: a row alone need not be one."""
-    counted: Counter[Triple] = Counter()
+    # Thousands of rows at every verdict: a Counter would ask Python for each that it lacks.
+    counted: dict[Triple, int] = {}
     unscored: Counter[str] = Counter()
     both_failed = not_counted = 0
     for kind, reason, n, harm, benefit, amount in counts:
-        if kind == Kind.UNIT:
-            counted[Triple(n, harm, benefit)] += amount
+        if kind == _UNIT:
+            triple = Triple(n, harm, benefit)
+            counted[triple] = counted.get(triple, 0) + amount
         elif kind == Kind.BOTH_FAILED:
             both_failed += amount
         elif kind == Kind.NOT_COUNTED:
