@@ -132,6 +132,7 @@ class _Roots:
                 probing=self._probing,
                 answer_rule=settings.answer_rule_of,
                 scoring=self._scoring,
+                probes_per_day=lambda model: settings.probe_of(model).tokens_per_day,
                 on_serving=shadow.on_serving,
                 lease_seconds=self.lease_seconds,
             ),

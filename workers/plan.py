@@ -8,7 +8,7 @@ client hung up, the tier that served is replayed and the replay takes its place.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from evaluators.exchange import Answer, Fault, FaultKind, Outcome, Request
@@ -73,6 +73,16 @@ class Plan:
     def tokens(self) -> int:
         """Estimate of what all of it will spend."""
         return sum(ask.tokens for asks in self.asks.values() for ask in asks)
+
+    @property
+    def probe_tokens(self) -> int:
+        """Estimate of what its probes will spend, a part of `tokens`."""
+        return sum(ask.tokens for asks in self.asks.values() for ask in asks if ask.slot.item)
+
+    def without_probes(self) -> Plan:
+        """The same, asking for the captured request alone."""
+        asks = {tier: tuple(ask for ask in found if not ask.slot.item) for tier, found in self.asks.items()}
+        return replace(self, asks={tier: found for tier, found in asks.items() if found})
 
     @property
     def rejected(self) -> bool:

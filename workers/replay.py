@@ -24,6 +24,7 @@ from service.store.closing import is_closed
 from service.store.database import Database, StoreUnusable
 from service.store.leases import expire, heartbeat, lease, lose, release, settled
 from service.store.pairs import claim, conversation_of, record
+from service.store.redis_keys import probe_tokens
 from service.store.spending import Budget
 from service.store.standing import route_of
 from service.store.units import Unit
@@ -34,7 +35,7 @@ from workers.answering import Answering, Inquiry
 from workers.judge import Alarm
 from workers.opening import Opened, open_capture
 from workers.plan import Slot, targets
-from workers.probes import Probing
+from workers.probes import RECALL, Probing
 from workers.units import Placed, Scoring, claims_of, units_of
 
 log = logging.getLogger("tiergate.worker")
@@ -52,6 +53,8 @@ class Terms:
     """By model."""
     scoring: Callable[[Database], Scoring]
     """As it is now: what the engines are is in the database."""
+    probes_per_day: Callable[[str], int | None] = lambda model: None
+    """Tokens that the probes of a model may spend; None = only the budget of all shadow traffic."""
     answer_rule: Callable[[str], AnswerRule] = lambda model: AnswerRule()
     """By model."""
     on_serving: bool = False
@@ -140,7 +143,7 @@ class _Batch:
             if each.over_budget:
                 self._record(each, {}, scoring)
                 continue
-            self.bench.budget.give_back(each.opened.plan.tokens - spent)
+            self._give_back(each.opened, spent)
             if capture_id in answers.outcomes:
                 self._record(each, answers.outcomes[capture_id], scoring)
 
@@ -220,11 +223,34 @@ class _Batch:
         )
         if self.scoring.by_conversation and is_closed(self.bench.db, conversation):
             return Placed(opened=opened, conversation=conversation, late=True)
+        probed = opened.plan.probe_tokens
+        probes = self._probe_budget(capture.model)
+        no_probes = probed > 0 and not probes.take(probed, now=time.time())
+        if no_probes:
+            opened = replace(opened, plan=opened.plan.without_probes())
         if opened.plan.tokens and not self.bench.budget.take(opened.plan.tokens, now=time.time()):
+            probes.give_back(opened.plan.probe_tokens)
             return Placed(opened=opened, conversation=conversation, over_budget=True)
         claims = claims_of(opened, conversation, self.scoring)
+        if no_probes:
+            claims = [each for each in claims if each.evaluator != RECALL]
         held = claim(self.bench.db, claims, capture_id=capture.id)
-        return Placed(opened=opened, conversation=conversation, held=frozenset(held))
+        return Placed(
+            opened=opened, conversation=conversation, held=frozenset(held), probes_over_budget=no_probes
+        )
+
+    def _probe_budget(self, model: str) -> Budget:
+        """The bucket of a model's recall questions."""
+        per_day = self.bench.terms.probes_per_day(model)
+        return Budget(self.bench.captures.redis, tokens_per_day=per_day, key=probe_tokens(model))
+
+    def _give_back(self, opened: Opened, spent: int) -> None:
+        """Correct what was taken by what the engines say; of that, probes are taken to have their share."""
+        plan = opened.plan
+        self.bench.budget.give_back(plan.tokens - spent)
+        if plan.probe_tokens:
+            share = spent * plan.probe_tokens // plan.tokens
+            self._probe_budget(opened.capture.model).give_back(plan.probe_tokens - share)
 
     def _inquiry(self, opened: Opened) -> Inquiry:
         ladder = self.bench.terms.ladders[opened.capture.model]

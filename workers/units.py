@@ -27,6 +27,8 @@ class Placed:
     conversation: str
     held: frozenset[Claim] = frozenset()
     over_budget: bool = False
+    probes_over_budget: bool = False
+    """Its recall questions are not asked, and the rest of it is."""
     late: bool = False
     """The conversation was closed: what it says now is told apart, and not asked for."""
 
@@ -167,7 +169,7 @@ def _rows(
                 item=item, outcome=PairOutcome.UNSCORED.value, unscored_reason=UnscoredReason.LATE.value
             )
             continue
-        if placed.over_budget:
+        if placed.over_budget or (placed.probes_over_budget and item):
             yield PairRow(item=item, outcome=PairOutcome.OVER_BUDGET.value)
             continue
         if why := mixed(placed.opened, comparison, evaluator, scoring):

@@ -124,6 +124,11 @@ class ProbeShape(Shape):
         default=None,
         description="Added to a probe's body, such as chat_template_kwargs: {enable_thinking: false}.",
     )
+    tokens_per_day: Count | None = Field(
+        default=None,
+        description="Budget of one model's probes, within that of shadow traffic; "
+        "without it, none of their own.",
+    )
 
 
 class LimitsShape(Shape):

@@ -89,6 +89,7 @@ def build_probe(shape: ProbeShape, otherwise: ProbePlan) -> ProbePlan:
         ),
         max_tokens=otherwise.max_tokens if shape.max_tokens is None else shape.max_tokens,
         extra_body=otherwise.extra_body if shape.extra_body is None else shape.extra_body,
+        tokens_per_day=otherwise.tokens_per_day if shape.tokens_per_day is None else shape.tokens_per_day,
     )
 
 

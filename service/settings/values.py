@@ -52,6 +52,8 @@ class ProbePlan:
     max_tokens: int = 128
     extra_body: Mapping[str, object] = field(default_factory=dict)
     """Added to a probe's body, such as what turns thinking off."""
+    tokens_per_day: int | None = None
+    """Prompt plus answer tokens that one model's probes may spend a day; None = only the shadow budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,11 @@ def ledger(instance: str) -> str:
     return f"tiergate:ledger:{instance}"
 
 
+def probe_tokens(model: str) -> str:
+    """Hash: the bucket of one model's recall probes, as that of all shadow traffic."""
+    return f"tiergate:probe:{model}:tokens"
+
+
 def worker_counts(worker: str) -> str:
     """Hash: Prometheus series of one Celery worker, added to by its children."""
     return f"tiergate:worker:{worker}:counts"

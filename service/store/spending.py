@@ -1,4 +1,4 @@
-"""The budget of shadow traffic: a bucket of tokens in Redis that fills through the day."""
+"""Budgets of shadow traffic and of each model's probes: buckets of tokens in Redis that fill through the day."""
 
 from __future__ import annotations
 
@@ -33,11 +33,15 @@ class Budget:
     so that the average holds, and a single request larger than the bucket still gets its turn.
     """
 
-    def __init__(self, client: redis.Redis, *, tokens_per_day: int | None) -> None:
+    def __init__(
+        self, client: redis.Redis, *, tokens_per_day: int | None, key: str = redis_keys.SHADOW_TOKENS
+    ) -> None:
+        """`key` names the bucket; by default it is that of all shadow traffic."""
         if tokens_per_day is not None and tokens_per_day < 0:
             raise ValueError(f"a budget cannot be negative, got {tokens_per_day} tokens a day")
         self._redis = client
         self._per_day = tokens_per_day
+        self._key = key
         self._take = client.register_script(_TAKE)
 
     def take(self, tokens: int, *, now: float) -> bool:
@@ -47,12 +51,10 @@ class Budget:
         if self._per_day == 0:
             return False
         rate, most = self._per_day / _SECONDS_A_DAY, self._per_day / _SHARE_AT_ONCE
-        granted = self._take(
-            keys=[redis_keys.SHADOW_TOKENS], args=[tokens, f"{rate:.9f}", f"{most:.3f}", f"{now:.3f}"]
-        )
+        granted = self._take(keys=[self._key], args=[tokens, f"{rate:.9f}", f"{most:.3f}", f"{now:.3f}"])
         return bool(cast(int, granted))
 
     def give_back(self, tokens: int) -> None:
         """Correct an earlier estimate; negative when more was spent than taken."""
         if self._per_day and tokens:
-            self._redis.hincrbyfloat(redis_keys.SHADOW_TOKENS, "level", tokens)
+            self._redis.hincrbyfloat(self._key, "level", tokens)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import redis
 
+from service.store.redis_keys import probe_tokens
 from service.store.spending import Budget
 
 DAY = 86_400
@@ -55,6 +56,14 @@ def test_a_clock_that_runs_behind_takes_nothing_away(redis_client: redis.Redis) 
     budget.take(50, now=NOW)
     assert budget.take(10, now=NOW - 3600)
     assert float(redis_client.hget("tiergate:shadow:tokens", "level") or 0) == pytest.approx(40)
+
+
+def test_buckets_of_different_names_are_filled_apart(redis_client: redis.Redis) -> None:
+    one, other = (Budget(redis_client, tokens_per_day=2400, key=probe_tokens(model)) for model in ("a", "b"))
+    assert one.take(100, now=NOW)
+    assert not one.take(1, now=NOW)
+    assert other.take(1, now=NOW)
+    assert Budget(redis_client, tokens_per_day=2400).take(1, now=NOW)
 
 
 def test_a_negative_budget_is_an_error(redis_client: redis.Redis) -> None:

@@ -270,6 +270,31 @@ def test_probes_go_to_every_arm_alike_and_form_one_unit(
     assert sorted(asked_twice[0::2]) == sorted(probe["messages"][0]["content"] for probe in probes)
 
 
+def test_beyond_the_budget_of_probes_no_question_is_asked_and_the_rest_goes_on(
+    valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends
+) -> None:
+    server = backend(always(GOOD))
+    prose = "The door code of building A is 48231. " + "Nothing else is to be known. " * 9
+    bench = bench_of(
+        tier("bf16", None, shadow=server.url),
+        tier("w4a16", server.url),
+        probing=Probing(per_capture=1, min_context_chars=50, max_tokens=16),
+        probes_per_day=24,
+    )
+    captures = [
+        exchange(question(f"{prose}{n}\n\nNow order number {n}", structured=True), GOOD) for n in range(3)
+    ]
+    replay_batch(bench, ship(valkey.url, captures), delivery="1")
+    due = pairs_due(bench)
+    recall = due["w4a16", "candidate", "long_context_recall"]
+    assert (recall.due, recall.scored, recall.over_budget) == (3, 1, 2)
+    assert due["w4a16", "candidate", "structured_output"].scored == 3
+    assert due["bf16", "control", "structured_output"].scored == 3
+    assert due["bf16", "control", "long_context_recall"].over_budget == 2
+    assert len([asked for asked in server.asked if asked.body.get("max_tokens") == 16]) == 3
+    assert tally(bench, "w4a16", "long_context_recall").n == 1
+
+
 def test_beyond_the_budget_nothing_is_sent_and_the_pairs_are_counted_so(
     valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends
 ) -> None:
