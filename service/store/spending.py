@@ -1,4 +1,4 @@
-"""Budgets of shadow traffic and of each model's probes: buckets of tokens in Redis that fill through the day."""
+"""Budgets of shadow traffic and of each model's probes: buckets of tokens in Redis that fill by the hour."""
 
 from __future__ import annotations
 
