@@ -20,6 +20,10 @@ from scipy.special import betaincinv, ndtri
 from service.decision.eprocess import G10, Differences, Grid, log_capital, log_factors, log_mixture
 from service.decision.tango import restricted_benefit
 
+CLOSEST = 1e-8
+"""Of a margin and a difference: within it, a plan is for more pairs than anybody counts."""
+MOST_PAIRS = 10**15
+"""That an epoch may ask for: beyond what anybody counts, and within what a database does."""
 LEAST_DISCORDANCE = 0.01
 """Planning assumes at least this share of discordant pairs (A13)."""
 STOP_FACTOR = 6
@@ -41,6 +45,11 @@ def check_scenario(*, margin: float, difference: float, discordance: float, alph
         )
     if difference >= margin:
         raise ValueError(f"difference ({difference}) must be below the margin ({margin}): no sample shows it")
+    if margin - difference < CLOSEST:
+        raise ValueError(
+            f"difference ({difference}) and margin ({margin}) must be {CLOSEST} apart or more: nobody counts "
+            "the pairs that less would take"
+        )
 
 
 def fixed_pairs(
@@ -147,6 +156,10 @@ def max_pairs(
     """
     planned = max(LEAST_DISCORDANCE, control_discordance, discordance_limit(discordant, pairs))
     needed = fixed_pairs(
-        margin=margin, discordance=planned, alpha=alpha, power=0.9, design_effect=design_effect
+        margin=max(margin, CLOSEST),
+        discordance=planned,
+        alpha=alpha,
+        power=0.9,
+        design_effect=design_effect,
     )
-    return math.ceil(STOP_FACTOR * needed)
+    return min(MOST_PAIRS, math.ceil(STOP_FACTOR * needed))

@@ -9,7 +9,7 @@ import pytest
 
 from service.decision.clusters import design_effect
 from service.decision.ending import out_of_pairs, out_of_time, planned_max_pairs
-from service.decision.planning import discordance_limit, fixed_pairs
+from service.decision.planning import MOST_PAIRS, discordance_limit, fixed_pairs
 from service.decision.policy import AlphaSpending, Criterion, Policy
 from service.decision.tally import Tally, Triple
 from service.decision.thresholds import thresholds
@@ -97,3 +97,10 @@ def test_without_a_plan_there_is_no_last_pair() -> None:
 def test_an_epoch_may_take_so_long(longest: float | None, age: float | None, ended: str | None) -> None:
     policy = Policy(criteria=(REFUSAL,), longest_seconds=longest)
     assert out_of_time(policy, age) == ended
+
+
+@pytest.mark.parametrize("margin", [1e-9, 1e-50, 1e-160, 1e-200, 5e-324])
+def test_a_margin_that_nobody_can_show_ends_at_a_number_that_a_database_can_hold(margin: float) -> None:
+    criterion = Criterion(evaluator="refusal", margin=margin)
+    assert planned(Tally.of_pairs(n=300, harm=1, benefit=1), criterion) == MOST_PAIRS
+    assert planned(Tally.of_pairs(n=300, harm=1, benefit=1), criterion, alpha_accept=1e-300) == MOST_PAIRS

@@ -91,7 +91,7 @@ def test_zero_discordance_needs_a_known_number_of_pairs(margin: float, alpha: fl
 
 def test_a_margin_that_nobody_can_show_is_refused() -> None:
     with pytest.raises(ValueError, match="more than"):
-        zero_discordance_pairs(1e-12, 0.05)
+        zero_discordance_pairs(1e-8, 1e-9)
 
 
 def test_without_discordance_the_forecast_is_exact() -> None:
@@ -159,3 +159,11 @@ def test_an_epoch_stops_at_six_times_its_planned_sample() -> None:
     noisy = max_pairs(margin=0.01, alpha=0.05, discordant=0, pairs=10_000, control_discordance=0.05)
     assert noisy == math.ceil(6 * fixed_pairs(margin=0.01, discordance=0.05, alpha=0.05, power=0.9))
     assert max_pairs(margin=0.01, alpha=0.05, discordant=15, pairs=300) > noisy
+
+
+@pytest.mark.parametrize(
+    ("margin", "difference"), [(5e-324, 0.0), (1e-200, 0.0), (9e-9, 0.0), (0.01, 0.01 - 1e-9)]
+)
+def test_what_no_number_of_pairs_could_tell_apart_is_refused(margin: float, difference: float) -> None:
+    with pytest.raises(ValueError, match="apart or more"):
+        fixed_pairs(margin=margin, discordance=0.01, alpha=0.05, power=0.9, difference=difference)
