@@ -168,3 +168,45 @@ def test_messages_are_asked_like_a_chat_without_calling_tools() -> None:
     assert not {"thinking", "stop_sequences"} & set(probe.body)
     assert (probe.max_tokens, probe.tool_choice) == (64, "none")
     assert probe.messages[1].text == CONTEXT + "\n\nNow answer only this: What is the magic number?"
+
+
+TOOLS = [{"type": "function", "name": "f", "function": {"name": "f", "parameters": {"type": "object"}}}]
+
+
+@pytest.mark.parametrize(
+    ("path", "prompt_key", "body"),
+    [
+        (
+            "/v1/chat/completions",
+            "messages",
+            {"messages": [user("Ünïcode\r\n 前"), user(CONTEXT)], "tools": TOOLS},
+        ),
+        ("/v1/chat/completions", "messages", {"messages": [user([{"type": "text", "text": CONTEXT}])]}),
+        (
+            "/v1/chat/completions",
+            "messages",
+            {"messages": [user(CONTEXT), {"role": "assistant", "content": "", "tool_calls": []}]},
+        ),
+        ("/v1/completions", "prompt", {"prompt": CONTEXT}),
+        ("/v1/responses", "input", {"input": CONTEXT, "instructions": "be brief", "tools": TOOLS}),
+        ("/v1/responses", "input", {"input": [user(CONTEXT)], "instructions": "be brief"}),
+        (
+            "/v1/messages",
+            "messages",
+            {"messages": [user(CONTEXT)], "system": "be brief", "max_tokens": 9, "tools": TOOLS},
+        ),
+    ],
+)
+def test_the_captured_prompt_stays_byte_for_byte(path: str, prompt_key: str, body: dict[str, Any]) -> None:
+    request = captured(path, **body)
+    probe = probed(request)
+    for key in ("system", "instructions", "tools"):
+        assert json.dumps(probe.body.get(key)) == json.dumps(request.body.get(key))
+    before, after = (json.dumps(each.body[prompt_key]) for each in (request, probe))
+    # all of it but what closes its last string, list and object
+    assert after.startswith(before.rstrip('"]}'))
+    assert len(after) > len(before)
+    texts = [message.text for message in request.messages]
+    asked = [message.text for message in probe.messages]
+    assert asked[: len(texts) - 1] == texts[:-1]
+    assert asked[len(texts) - 1].startswith(texts[-1])
