@@ -16,6 +16,7 @@ import httpx
 import pytest
 import yaml
 
+import evaluators
 from tests.conftest import ValkeyServer
 
 
@@ -78,11 +79,9 @@ def test_it_answers_and_stops_in_order(tmp_path: Path, valkey: ValkeyServer, fre
             assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
             verdict = client.get("/api/v1/models/org/model/tiers/w8a8/verdict").json()
             assert len(verdict["epoch"]) == 64
-            assert {finding["criterion"] for finding in verdict["findings"]} == {
-                "structured_output",
-                "long_context_recall",
-                "refusal",
-            }
+            assert [finding["criterion"] for finding in verdict["findings"]] == [
+                evaluator.name for evaluator in evaluators.ALL
+            ]
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0
 

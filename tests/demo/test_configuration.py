@@ -45,7 +45,7 @@ def test_everything_is_mirrored_and_the_control_runs_on_the_serving_baseline(tmp
 def test_the_policy_is_wide_and_says_which_gates_it_does_not_ask_for(tmp_path: Path) -> None:
     policy = settings_of(QUICK, tmp_path).policy
     assert {(each.margin, each.min_pairs) for each in policy.criteria} == {(0.2, 20)}
-    assert {each.evaluator: each.hypothesis for each in policy.criteria} == {
+    assert {each.evaluator: each.hypothesis for each in policy.decisive} == {
         "structured_output": Hypothesis.NON_INFERIOR,
         "long_context_recall": Hypothesis.NON_INFERIOR,
         "refusal": Hypothesis.EQUIVALENT,

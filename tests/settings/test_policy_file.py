@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from service.decision.policy import Role
 from service.settings import SettingsError, load
 from service.settings.policy_file import Told, read_policy
 
@@ -22,10 +23,10 @@ def told(read: Any) -> dict[str, Told]:
 def test_a_policy_alone_may_have_its_heading_or_not(above: str, write: Write) -> None:
     criteria = "{refusal: {margin: 3pp, role: shown}, structured_output: }"
     read = read_policy(write(f"{above}{{margin: 2pp, criteria: {criteria}}}\n"))
-    assert {each.evaluator: each.margin for each in read.policy.criteria} == {
-        "refusal": pytest.approx(0.03),
-        "structured_output": pytest.approx(0.02),
-    }
+    named = {each.evaluator: (each.margin, each.role) for each in read.policy.criteria}
+    assert named["refusal"] == (pytest.approx(0.03), Role.SHOWN)
+    assert named["structured_output"] == (pytest.approx(0.02), Role.DECISIVE)
+    assert [each.evaluator for each in read.policy.decisive] == ["structured_output"]
     assert read.candidates == {}
 
 
