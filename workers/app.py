@@ -148,6 +148,7 @@ class _Roots:
         epochs = read_epochs(db, self.settings.ladders, self.settings.declared)
         return Scoring(
             evaluators=self.settings.evaluators,
+            onlookers=self.settings.onlookers,
             epoch_of=epochs.epoch_of,
             unsettled_of=epochs.unsettled_of,
             since_of=epochs.since_of,

@@ -46,6 +46,8 @@ class Scoring:
     epoch_of: Callable[[str, str], str]
     """Epoch of (model, tier); the control's is the baseline's own."""
     seconds_per_answer: float
+    onlookers: frozenset[str] = frozenset()
+    """Evaluators that decide nothing: a request to which one does not apply leaves no unit of it."""
     count: Units = Units.FIRST_SAMPLED
     """What counts as one unit of evidence."""
     unsettled_of: Callable[[str, str], str] = lambda model, tier: ""
@@ -113,9 +115,18 @@ def units_of(
 
 
 def _due(opened: Opened, scoring: Scoring) -> Iterator[tuple[Comparison, Evaluator]]:
-    """Every evaluator of every comparison that has capacity; whether it applies is a row of its unit."""
+    """Every evaluator of every comparison that has capacity; whether it applies is a row of its unit.
+
+    Onlookers must apply: most requests offer no tools, and to write that down for each tier costs as much as
+    a score.
+    """
+    looking = [
+        evaluator
+        for evaluator in scoring.evaluators
+        if evaluator.name not in scoring.onlookers or _questions(opened, evaluator)
+    ]
     for comparison in opened.plan.comparisons:
-        for evaluator in scoring.evaluators:
+        for evaluator in looking:
             if comparison.probed or evaluator.name != RECALL:
                 yield comparison, evaluator
 

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+DECISIVE_BY_DEFAULT = ("structured_output", "long_context_recall", "refusal")
+"""What a policy without criteria decides by. Every other evaluator is shown until a policy names it."""
+
 
 class Hypothesis(StrEnum):
     NON_INFERIOR = "non_inferior"

@@ -26,8 +26,8 @@ def load(
     """Read the file (else TIERGATE_CONFIG, else ./tiergate.yaml); raises `SettingsError` with every problem.
 
     Makes the capture key of an embedded installation when it is not there yet, unless `make_key` is false;
-    changes nothing else. Loads the evaluators of other packages, unless `judges` is false, as in a proxy: their
-    code has no business beside clients' requests.
+    changes nothing else. Loads the evaluators of other packages, unless `judges` is false, as in a proxy:
+    their code has no business beside clients' requests.
     """
     chosen = path or Path(environ.get("TIERGATE_CONFIG") or DEFAULT_NAME)
     chosen = chosen.expanduser().absolute()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from service.decision.policy import (
+    DECISIVE_BY_DEFAULT,
     AlphaSpending,
     Asked,
     BaselineAfterApproval,
@@ -22,8 +23,6 @@ from service.settings.problems import Findings, Place
 
 EQUIVALENT_BY_DEFAULT = frozenset({"refusal", "tool_use"})
 """Where neither way is better: fewer refusals of harmful requests and more of harmless ones can cancel."""
-DECISIVE_BY_DEFAULT = ("structured_output", "long_context_recall", "refusal")
-"""What a policy without criteria decides by. Every other evaluator is shown until a policy names it."""
 
 
 def build_policy(shape: PolicyShape, known: Iterable[str], findings: Findings) -> Policy | None:

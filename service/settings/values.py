@@ -9,7 +9,7 @@ from pathlib import Path
 import evaluators
 from evaluators.exchange import AnswerRule
 from evaluators.score import Evaluator
-from service.decision.policy import Policy
+from service.decision.policy import DECISIVE_BY_DEFAULT, Policy
 from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder, Tier
 from service.proxy.config import ProxyConfig
@@ -114,6 +114,12 @@ class Settings:
     promotion: Promotion = AT_ONCE
     evaluators: tuple[Evaluator, ...] = evaluators.ALL
     """All that judge, in the order in which they are shown; ours alone in a proxy, which judges nothing."""
+
+    @property
+    def onlookers(self) -> frozenset[str]:
+        """Evaluators beyond those that decide by default, as long as the policy does not let them decide."""
+        decisive = {criterion.evaluator for criterion in self.policy.decisive}
+        return frozenset(each.name for each in self.evaluators) - decisive - {*DECISIVE_BY_DEFAULT}
 
     def probe_of(self, model: str) -> ProbePlan:
         """The model's own probe plan, or the one for all."""

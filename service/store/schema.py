@@ -7,6 +7,7 @@ is in here: labels and one-sentence reasons are, until `retention` takes the rea
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import sha256
 
 from sqlalchemy import (
@@ -32,10 +33,12 @@ metadata = MetaData()
 _BYTEWISE = String().with_variant(String(collation="C"), "postgresql")
 
 
+@lru_cache(maxsize=4096)
 def key_of(*parts: str) -> str:
     """128 bits of sha256 over the parts, each with its length: `ab, c` and `a, bc` differ.
 
-    Any text has a key: clients name conversations, and half a surrogate pair is a name as well.
+    Any text has a key: clients name conversations, and half a surrogate pair is a name as well. Kept for a
+    while: a capture asks for each of its keys several times.
     """
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     joined = b"".join(len(each).to_bytes(4, "big") + each for each in encoded)

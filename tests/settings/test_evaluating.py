@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 import evaluators
+from service.settings import Settings
 from service.settings.evaluating import installed, known
 from tests.plug_in import documented, install, install_example
 
@@ -117,6 +118,15 @@ def test_its_version_belongs_to_the_epoch_once_it_decides(
     assert ran("-c", code).stdout.split() == ["1", "no_placeholders"]
     write(tmp_path, minimal, "policy: {margin: 1pp}")
     assert ran("-c", code).stdout.split() == ["None", "no_placeholders"]
+
+
+def test_onlookers_are_all_that_neither_decide_nor_would_by_default(
+    loaded: Callable[..., Settings], minimal: dict[str, Any]
+) -> None:
+    assert loaded(minimal).onlookers == {"tool_use", "field_agreement", "answer_health"}
+    criteria = {"refusal": None, "tool_use": None, "answer_health": {"role": "muted"}}
+    named = loaded({**minimal, "policy": {"criteria": criteria}})
+    assert named.onlookers == {"field_agreement", "answer_health"}
 
 
 def test_a_proxy_runs_no_code_of_other_packages(

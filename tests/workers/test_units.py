@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -97,6 +97,14 @@ def test_an_evaluator_that_does_not_apply_claims_nothing_and_leaves_a_row() -> N
     assert found.held == frozenset()
     units = units_of(found, outcomes(Answer(text="no")), by, at=5.0)
     assert [row.outcome for unit in units for row in unit.rows] == ["not_applicable"] * 2
+
+
+def test_an_onlooker_that_does_not_apply_leaves_nothing_and_one_that_does_is_scored() -> None:
+    silent, judging = scoring(Exact(applying="no")), scoring(Exact())
+    onlookers = frozenset({Exact().name})
+    assert units_of(placed(by=silent), {}, replace(silent, onlookers=onlookers), at=5.0) == ()
+    units = units_of(placed(), outcomes(Answer(text="no")), replace(judging, onlookers=onlookers), at=5.0)
+    assert len(units) == 2
 
 
 def test_an_evaluator_that_cannot_tell_whether_it_applies_is_counted_as_a_bug() -> None:
