@@ -116,7 +116,7 @@ def _damaged(policy: Policy, defect: Defect, evidence: Evidence, verdict: Verdic
     finding, tally = _finding(verdict, criterion), evidence.tallies.get(criterion, Tally())
     others = [
         each.criterion
-        for each in verdict.findings
+        for each in verdict.decisive
         if each.decision is Decision.REJECT and each.criterion != criterion
     ]
     log_e = finding.log_e.harm if finding is not None else _log_e(policy, criterion, tally)

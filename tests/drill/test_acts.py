@@ -130,6 +130,15 @@ def test_damage_that_another_criterion_is_blamed_for_is_not_seen() -> None:
     assert "refusal is blamed for a defect of structured_output" in sign.trouble
 
 
+def test_what_a_criterion_shows_that_does_not_decide_is_no_blame() -> None:
+    shown = replace(
+        POLICY, criteria=(*POLICY.criteria, Criterion(evaluator="field_agreement", role=Role.SHOWN))
+    )
+    loud = {"damaged-json": all_quiet() | {"structured_output": WORSE, "field_agreement": WORSE}}
+    ladder = standing(shown, DAMAGED, {"undamaged": all_quiet()} | damage() | loud, all_quiet())
+    assert played(shown, **{DAMAGED: ladder})[Act.DAMAGED, Defect.JSON].seen is Seen.YES
+
+
 @pytest.mark.parametrize(
     ("criterion", "why"),
     [
