@@ -94,6 +94,8 @@ class Needle:
     value: str
     question: str
     depth: float
+    others: tuple[str, ...] = ()
+    """Further values that the answer has to name as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """Whether a probe's answer holds the fact of the context that was asked for.
 
 The truth is the needle that the probe carries. A hit is the value as a token of its own, in whatever form
-numbers and dates are written (`values`). Thinking does not count, nor does what repeats the question, nor an
-answer that refuses.
+numbers and dates are written (`values`); where several are asked for, all of them. Thinking does not count,
+nor does what repeats the question, nor an answer that refuses.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LongContextRecall:
         """One of `hit`, `miss`, `refused`, `truncated` and `empty`; `hit` passes."""
         if request.needle is None:
             raise ValueError("recall needs a request with a needle")
-        expected = request.needle.value
+        expected = " and ".join((request.needle.value, *request.needle.others))
         written = answer.text[:MAX_CHARS]
         if answer.refusal:
             return _fail("refused", f"expected {expected!r}, found a refusal", answer.refusal)
@@ -46,7 +46,7 @@ class LongContextRecall:
             return _fail("refused", f"expected {expected!r}, found a refusal", reading.span)
         # what repeats the question has not answered it
         said = normal(written).replace(normal(request.needle.question), " ")
-        if occurrences(normal(expected), said):
+        if all(occurrences(normal(value), said) for value in (request.needle.value, *request.needle.others)):
             return Score(passed=True, label="hit", evidence=excerpt(written))
         label = "truncated" if answer.finish_reason == "length" else "miss"
         return _fail(label, f"expected {expected!r}, found another answer", written)

@@ -77,7 +77,7 @@ def _prompt_of(request: Request) -> tuple[str, tuple[int, int]]:
     for i, turn in enumerate(turns):
         text = turn.text
         if i == last_user:
-            closing = (length + _closing(text), length + len(text))
+            closing = (length + closing_begin(text), length + len(text))
         calls = "".join(f"\n{call.name} {call.arguments}" for call in turn.tool_calls)
         written.append(text + calls)
         length += len(text) + len(calls) + 2
@@ -98,8 +98,8 @@ _BLANK_LINE = re.compile(r"\n[ \t\r]*\n\s*")
 _SENTENCE_START = re.compile(r"(?<=[.!?]) |(?<=[。！？])")
 
 
-def _closing(text: str) -> int:
-    """Where the closing question of the last user turn begins."""
+def closing_begin(text: str) -> int:
+    """Where in the text of the last user turn the closing question begins."""
     stripped = text.rstrip()
     begin = max((match.end() for match in _BLANK_LINE.finditer(stripped)), default=0)
     if len(stripped) - begin <= _LONGEST_QUESTION:

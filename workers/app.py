@@ -160,6 +160,7 @@ class _Roots:
         plan = self.settings.probe_of(model)
         return Probing(
             per_capture=plan.per_capture,
+            planted=plan.planted,
             min_context_chars=plan.min_context_chars,
             max_tokens=plan.max_tokens,
             extra_body=plan.extra_body,

@@ -114,6 +114,11 @@ class ProbeShape(Shape):
     per_capture: Annotated[int, Field(ge=0, le=64)] | None = Field(
         default=None, description="Most probes per captured request; default 4."
     )
+    planted: Annotated[int, Field(ge=0, le=4)] | None = Field(
+        default=None,
+        description="Most facts of our own written into a context, where a quarter of its depth has none; "
+        "default 0.",
+    )
     min_context_chars: Count | None = Field(
         default=None, description="Shorter contexts get no probes; default 2000."
     )

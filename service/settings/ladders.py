@@ -84,6 +84,7 @@ def _tier(
 def build_probe(shape: ProbeShape, otherwise: ProbePlan) -> ProbePlan:
     return ProbePlan(
         per_capture=otherwise.per_capture if shape.per_capture is None else shape.per_capture,
+        planted=otherwise.planted if shape.planted is None else shape.planted,
         min_context_chars=(
             otherwise.min_context_chars if shape.min_context_chars is None else shape.min_context_chars
         ),

@@ -47,6 +47,8 @@ class ProbePlan:
     """Recall questions made from captured contexts."""
 
     per_capture: int = 4
+    planted: int = 0
+    """Most facts of our own written into a captured context, where a quarter of its depth has none."""
     min_context_chars: int = 2000
     """Shorter contexts are not long and get no probes."""
     max_tokens: int = 128
@@ -152,6 +154,7 @@ class Settings:
                 "min_context_chars": probe.min_context_chars,
                 "max_tokens": probe.max_tokens,
                 "extra_body": probe.extra_body,
+                **({"planted": probe.planted} if probe.planted else {}),
             },
         }
 

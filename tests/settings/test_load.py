@@ -151,7 +151,7 @@ def test_every_section_reaches_its_part(minimal: dict[str, Any], loaded: Loaded)
     minimal |= {
         "mirror": {"sample": "10%", "capture": {"ttl": "1h", "max_body": "1MiB"}},
         "shadow": {"on_serving": True, "timeout": "90s", "tokens_per_day": "20M"},
-        "probe": {"per_capture": 2, "extra_body": {"seed": 1}, "tokens_per_day": "5M"},
+        "probe": {"per_capture": 2, "extra_body": {"seed": 1}, "tokens_per_day": "5M", "planted": 2},
         "proxy": {"listen": "0.0.0.0:9000", "timeouts": {"total": "none"}, "forward_paths": ["/rerank"]},
         "api": {"listen": "[::1]:9001", "allowed_hosts": ["tiergate.example"]},
         "money": {"currency": "CNY", "failure": {"retry": "1x", "escalate": "6x", "escalate_share": "50%"}},
@@ -163,7 +163,7 @@ def test_every_section_reaches_its_part(minimal: dict[str, Any], loaded: Loaded)
     assert (found.proxy.mirroring.sample, found.proxy.mirroring.ttl_seconds) == (0.1, 3600)
     assert found.shadow == ShadowPlan(on_serving=True, timeout_seconds=90, tokens_per_day=20_000_000)
     assert found.probe_of("qwen") == ProbePlan(
-        per_capture=2, max_tokens=1024, extra_body={"seed": 1}, tokens_per_day=5_000_000
+        per_capture=2, planted=2, max_tokens=1024, extra_body={"seed": 1}, tokens_per_day=5_000_000
     )
     assert (found.proxy.listen_host, found.proxy.listen_port) == ("0.0.0.0", 9000)
     assert found.proxy.timeouts == Timeouts(total=None)

@@ -40,6 +40,7 @@ def test_the_same_configuration_has_the_same_epoch(minimal: dict[str, Any], load
         (("policy", "units"), "closed_conversations"),
         (("policy", "baseline_after_approval"), "switched_off"),
         (("probe", "max_tokens"), 1024),
+        (("probe", "planted"), 1),
         (("models", "qwen", "probe"), {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}}}),
     ],
 )
