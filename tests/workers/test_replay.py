@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 import redis
 
-import evaluators
 from service.store.capture import Ending
 from service.store.evidence import recent_pairs
 from tests.conftest import ValkeyServer
@@ -27,7 +26,7 @@ from tests.workers.walk import (
     tier,
 )
 from workers.backends import Limits
-from workers.probes import RECALL, Probing
+from workers.probes import Probing
 from workers.replay import replay_batch
 
 Backends = Callable[[Script], ScriptedBackend]
@@ -220,7 +219,7 @@ def test_without_capacity_for_the_baseline_there_is_no_control_and_no_probe(
     assert len(candidate.asked) == 1
     due = {(arm, evaluator) for _, arm, evaluator in pairs_due(bench)}
     assert {arm for arm, _ in due} == {"candidate"}
-    assert {evaluator for _, evaluator in due} == {each.name for each in evaluators.ALL} - {RECALL}
+    assert {evaluator for _, evaluator in due} == {"structured_output", "refusal", "answer_health"}
 
 
 def test_shadow_traffic_goes_to_serving_backends_when_the_configuration_allows_it(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import evaluators
+from service.decision.policy import DECISIVE_BY_DEFAULT
 from service.decision.tally import Tally
 from service.fleet import Backend, Ladder, Tier
 from service.store.account import PairAccount
@@ -35,8 +36,12 @@ QUEUE = "replay"
 KEYRING = Keyring(current="630dcd29", keys={"630dcd29": bytes(range(32))})
 """The id is what `service.settings` makes of this key."""
 SCORING = Scoring(
-    evaluators=evaluators.ALL, epoch_of=lambda model, tier: f"epoch of {tier}", seconds_per_answer=2.0
+    evaluators=evaluators.ALL,
+    onlookers=frozenset(each.name for each in evaluators.ALL) - {*DECISIVE_BY_DEFAULT},
+    epoch_of=lambda model, tier: f"epoch of {tier}",
+    seconds_per_answer=2.0,
 )
+"""As under a policy that names no criteria."""
 _sequence = itertools.count(1)
 
 SCHEMA = {
