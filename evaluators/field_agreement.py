@@ -17,6 +17,8 @@ from evaluators.exchange import Answer, Fault, Format, Json, Request
 from evaluators.score import NotApplicable, Score, excerpt
 from evaluators.strict_json import NotJson, TooMuch, parse
 
+MOST_REASON = 500
+"""Characters of a reason: room for some twenty pointers, as many as are kept with a pair."""
 NOT_ALONE = "it compares two answers with each other"
 
 
@@ -99,4 +101,6 @@ def _judged(found: Agreement) -> Score:
     agreeing = found.fields - found.differing
     reason = f"{agreeing} of {found.fields} fields agree; {'; '.join(told)}"
     first = next(where[0] for _, _, where in kinds if where)
-    return Score(passed=False, label=label, reason=excerpt(reason), evidence=excerpt(first or "/"))
+    return Score(
+        passed=False, label=label, reason=excerpt(reason, MOST_REASON), evidence=excerpt(first or "/")
+    )

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from evaluators.exchange import Outcome, Request
+    from evaluators.exchange import Answer, Outcome, Request
     from evaluators.score import Evaluator
 
 
@@ -63,9 +63,26 @@ def pair(
             row |= {"counts_as": "not_applicable", "why": judged.why}
         scores.append(row)
     compared = None
+    fields = None
     if not isinstance(first, Fault) and not isinstance(second, Fault):
         compared = asdict(beside(first, second))
-    return {"outcome": told(second), "scores": scores, "differences": compared}
+        fields = _fields(request, first, second)
+    return {"outcome": told(second), "scores": scores, "differences": compared, "fields": fields}
+
+
+def _fields(request: Request, first: Answer, second: Answer) -> dict[str, Any] | None:
+    """Every pointer at which the two differ, None where they hold no JSON and no calls to compare."""
+    from evaluators.differences import TooManyFields
+    from evaluators.field_agreement import FieldAgreement, compare
+    from evaluators.strict_json import NotJson, TooMuch
+
+    if not FieldAgreement().applies(request):
+        return None
+    try:
+        found = compare(request, first, second)
+    except (NotJson, TooMuch, TooManyFields):
+        return None
+    return {**asdict(found), "share": found.share}
 
 
 def _judged(evaluator: Evaluator, request: Request, outcome: Outcome) -> dict[str, Any]:

@@ -161,12 +161,41 @@ def test_another_answer_is_judged_as_a_candidates_and_laid_beside(files: Files, 
     assert ran(request, "-", "-", stdin=b"{}").exit_code == 2
 
 
+def test_of_two_answers_every_field_that_differs_is_named(files: Files, tmp_path: Path) -> None:
+    request, answer = files(answering('{"total": 1, "lines": [1, 2], "id": 7, "at": "x"}'))
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(answering('{"total": 2, "lines": [1], "id": "7", "at": "x"}')))
+    pair = json.loads(ran(request, answer, str(other), "--json").stdout)["pair"]
+    assert pair["fields"] == {
+        "fields": 5,
+        "missing": ["/lines/1"],
+        "types": ["/id"],
+        "values": ["/total"],
+        "differing": 3,
+        "share": pytest.approx(0.4),
+    }
+    told = ran(request, answer, str(other)).stdout
+    assert "field_agreement      harm           reference -> fields_differ" in told
+    assert "of another type: /id; of another value: /total" in told
+    prose = tmp_path / "prose.json"
+    prose.write_text(json.dumps(answering("prose")))
+    assert json.loads(ran(request, answer, str(prose), "--json").stdout)["pair"]["fields"] is None
+
+
+def test_a_rule_may_expect_one_value_a_line_and_let_a_fence_pass(files: Files) -> None:
+    request = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    names = files(answering('```\n{"a": 1}\n{"a": 2}\n```'), request)
+    assert states(ran(*names, "--json", "--json-lines"))["structured_output"] == "failed"
+    lenient = ran(*names, "--json", "--json-lines", "--accept-recoverable")
+    assert states(lenient)["structured_output"] == "passed"
+
+
 def test_a_fault_beside_an_answer_has_nothing_to_compare(files: Files, tmp_path: Path) -> None:
     request, answer = files(answering("{}"))
     other = tmp_path / "other.json"
     other.write_bytes(b'{"error": {"message": "boom"}}')
     pair = json.loads(ran(request, answer, str(other), "--json").stdout)["pair"]
-    assert pair["differences"] is None
+    assert (pair["differences"], pair["fields"]) == (None, None)
     assert pair["outcome"] == {"fault": "stream_error", "detail": "boom"}
 
 

@@ -20,7 +20,7 @@ from evaluators.exchange import (
     Tool,
     ToolCall,
 )
-from evaluators.field_agreement import FieldAgreement
+from evaluators.field_agreement import MOST_REASON, FieldAgreement
 from evaluators.score import NotApplicable, PairScore, TimeLimit, Unscored, UnscoredReason, score_pair
 
 Make = Callable[..., Request]
@@ -36,7 +36,7 @@ def compared(request: Request, baseline: Outcome, candidate: Outcome) -> PairSco
     found = score_pair(JUDGE, request, baseline, candidate)
     assert isinstance(found, PairScore), found
     assert found.baseline.passed
-    assert len(found.candidate.reason) <= 200
+    assert len(found.candidate.reason) <= MOST_REASON
     return found
 
 
@@ -90,6 +90,15 @@ def test_the_reason_counts_fields_and_names_pointers_by_kind(make_request: Make)
     assert found.evidence == "/more"
     whole = compared(request, Answer(text="[1]"), Answer(text="{}")).candidate
     assert whole.reason == "0 of 1 fields agree; of another type: /"
+
+
+def test_some_twenty_pointers_fit_into_a_reason(make_request: Make) -> None:
+    far = "[" + ",".join(map(str, range(200))) + "]"
+    near = "[" + ",".join(map(str, range(1, 201))) + "]"
+    request = make_request(format=Format.JSON_OBJECT)
+    found = compared(request, Answer(text=far), Answer(text=near)).candidate
+    assert found.reason.startswith("0 of 200 fields agree; of another value: /0, /1, /10, ")
+    assert found.reason.count("/") > 20
 
 
 def test_json_lines_are_compared_line_by_line(make_request: Make) -> None:
