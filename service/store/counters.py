@@ -9,6 +9,7 @@ with it.
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -76,6 +77,7 @@ def ledger_key(count: Count, model: str, detail: str = "") -> str:
     return f"{count}|{quote(model, safe='')}|{quote(detail, safe='')}"
 
 
+@lru_cache(maxsize=4096)
 def split_ledger_key(key: str) -> LedgerKey:
     """The inverse of `ledger_key`; ValueError for anything else."""
     count, *parts = key.split("|")
