@@ -41,6 +41,8 @@ class UnscoredReason(StrEnum):
 
     SHADOW = "shadow"
     UNSUPPORTED_SCHEMA = "unsupported_schema"
+    UNSUPPORTED_GUIDE = "unsupported_guide"
+    """A grammar or the like, by the request alone: no answer can have caused it."""
     TIME_LIMIT = "time_limit"
     BUG = "bug"
     MIXED_ARTIFACT = "mixed_artifact"

@@ -62,8 +62,10 @@ class StructuredOutput:
                 compile_schema(schema)
             if request.guide is not None:
                 check_guide(request.guide)
-        except (UnsupportedSchema, UnsupportedGuide) as error:
+        except UnsupportedSchema as error:
             return _unsupported(error)
+        except UnsupportedGuide as error:
+            return Unscored(reason=UnscoredReason.UNSUPPORTED_GUIDE, detail=excerpt(str(error)))
         return None
 
     def score_fault(self, request: Request, fault: Fault) -> Score:

@@ -15,8 +15,8 @@ from service.decision.policy import Policy
 from service.decision.tally import Tally, Triple
 from service.decision.wording import compared_shares
 
-PUT_ASIDE = frozenset({"late", "mixed_artifact"})
-"""Reasons that hold whatever the answers turn out to be: a closed conversation, an unsettled engine."""
+PUT_ASIDE = frozenset({"late", "mixed_artifact", "unsupported_guide"})
+"""Reasons that hold whatever is answered: a closed conversation, an unsettled engine, a grammar in the request."""
 
 
 def lost(tally: Tally) -> int:

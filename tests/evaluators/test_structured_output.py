@@ -214,7 +214,7 @@ def test_a_guide_that_cannot_be_judged_is_unscored_whatever_the_answer(
     found = JUDGE.score(request, answer)
     assert JUDGE.applies(request)
     assert isinstance(found, Unscored)
-    assert found.reason is UnscoredReason.UNSUPPORTED_SCHEMA
+    assert found.reason is UnscoredReason.UNSUPPORTED_GUIDE
     assert reason in found.detail
 
 
