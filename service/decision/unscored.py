@@ -16,7 +16,7 @@ from service.decision.tally import Tally, Triple
 from service.decision.wording import compared_shares
 
 PUT_ASIDE = frozenset({"late", "mixed_artifact", "unsupported_guide"})
-"""Reasons that hold whatever is answered: a closed conversation, an unsettled engine, a grammar in the request."""
+"""Reasons that hold whatever is answered: a closed conversation, an unsettled engine, a grammar."""
 
 
 def lost(tally: Tally) -> int:
