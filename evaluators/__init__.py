@@ -6,12 +6,14 @@ and `service.cli`; imports nothing of theirs, and no clock, no network, no store
 
 `structured_output` rests on `strict_json`, `guides` and `json_schema` (with `json_formats` and `patterns`),
 `long_context_recall` on `values`, and both on `refusal_rules` where an answer declines. `needles` makes the
-recall questions. `answer_health` rests on `repetition` and `scripts`.
+recall questions, `planted` those of facts of our own, and `passive_recall` asks none. `answer_health` rests
+on `repetition` and `scripts`.
 """
 
 from evaluators.answer_health import AnswerHealth
 from evaluators.field_agreement import FieldAgreement
 from evaluators.long_context_recall import LongContextRecall
+from evaluators.passive_recall import PassiveRecall
 from evaluators.refusal import Refusal
 from evaluators.score import Evaluator
 from evaluators.structured_output import StructuredOutput
@@ -24,6 +26,7 @@ ALL: tuple[Evaluator, ...] = (
     ToolUse(),
     FieldAgreement(),
     AnswerHealth(),
+    PassiveRecall(),
 )
 """Every evaluator, in the order in which they are shown."""
 

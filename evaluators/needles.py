@@ -67,6 +67,12 @@ def mine(request: Request, *, seed: int | str, limit: int, min_chars: int) -> tu
     )
 
 
+def outside_question(request: Request) -> str:
+    """All text of the prompt but its closing question."""
+    prompt, closing = _prompt_of(request)
+    return f"{prompt[: closing[0]]}\n\n{prompt[closing[1] :]}"
+
+
 def _prompt_of(request: Request) -> tuple[str, tuple[int, int]]:
     """All text of the prompt, and the span in it of the closing question."""
     turns = request.messages

@@ -17,6 +17,7 @@ def test_evaluators_have_their_names_and_versions_in_order() -> None:
         ("tool_use", "1"),
         ("field_agreement", "1"),
         ("answer_health", "1"),
+        ("passive_recall", "1"),
     ]
 
 

@@ -123,10 +123,10 @@ def test_its_version_belongs_to_the_epoch_once_it_decides(
 def test_onlookers_are_all_that_neither_decide_nor_would_by_default(
     loaded: Callable[..., Settings], minimal: dict[str, Any]
 ) -> None:
-    assert loaded(minimal).onlookers == {"tool_use", "field_agreement", "answer_health"}
+    assert loaded(minimal).onlookers == {"tool_use", "field_agreement", "answer_health", "passive_recall"}
     criteria = {"refusal": None, "tool_use": None, "answer_health": {"role": "muted"}}
     named = loaded({**minimal, "policy": {"criteria": criteria}})
-    assert named.onlookers == {"field_agreement", "answer_health"}
+    assert named.onlookers == {"field_agreement", "answer_health", "passive_recall"}
 
 
 def test_a_proxy_runs_no_code_of_other_packages(
