@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ import pytest
 import yaml
 
 import evaluators
+from service.decision.epoch import policy_facts
+from service.decision.policy import DECISIVE_BY_DEFAULT, Role
+from service.decision.thresholds import thresholds
 from service.settings import Settings
 from service.settings.evaluating import installed, known
 from tests.plug_in import documented, install, install_example
@@ -123,10 +127,25 @@ def test_its_version_belongs_to_the_epoch_once_it_decides(
 def test_onlookers_are_all_that_neither_decide_nor_would_by_default(
     loaded: Callable[..., Settings], minimal: dict[str, Any]
 ) -> None:
-    assert loaded(minimal).onlookers == {"tool_use", "field_agreement", "answer_health", "passive_recall"}
+    beyond = {each.name for each in evaluators.ALL} - {*DECISIVE_BY_DEFAULT}
+    assert {"tool_use", "field_agreement", "answer_health"} <= beyond
+    assert loaded(minimal).onlookers == beyond
     criteria = {"refusal": None, "tool_use": None, "answer_health": {"role": "muted"}}
     named = loaded({**minimal, "policy": {"criteria": criteria}})
-    assert named.onlookers == {"field_agreement", "answer_health", "passive_recall"}
+    assert named.onlookers == beyond - {"tool_use"}
+
+
+def test_what_is_shown_changes_neither_thresholds_nor_facts_of_an_epoch(
+    loaded: Callable[..., Settings], minimal: dict[str, Any]
+) -> None:
+    policy = loaded(minimal).policy
+    alone = replace(policy, criteria=policy.decisive)
+    assert [each.evaluator for each in policy.decisive] == [*DECISIVE_BY_DEFAULT]
+    assert {each.role for each in policy.criteria[3:]} == {Role.SHOWN}
+    assert thresholds(policy, tiers=2, attempt=1) == thresholds(alone, tiers=2, attempt=1)
+    assert policy_facts(policy) == policy_facts(alone)
+    named = loaded({**minimal, "policy": {"criteria": {"answer_health": None}}}).policy
+    assert [each.evaluator for each in named.decisive] == ["answer_health"]
 
 
 def test_a_proxy_runs_no_code_of_other_packages(
