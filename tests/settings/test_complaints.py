@@ -122,9 +122,9 @@ def test_a_misspelt_key_is_found_where_it_stands_and_the_nearest_is_named(
 
 
 def test_a_key_that_belongs_elsewhere_is_sent_there(minimal: dict[str, Any], problems: Any) -> None:
-    minimal["mirror"] = {"tokens_per_day": "20M"}
+    minimal["mirror"] = {"on_serving": True}
     (problem,) = problems(minimal)
-    assert "it belongs at `shadow.tokens_per_day`" in problem
+    assert "it belongs at `shadow.on_serving`" in problem
 
 
 def test_every_place_of_the_shape_has_valid_keys_around_it() -> None:
