@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,18 @@ def drill(path: Path, *options: str, status: int) -> Result:
         shutil.rmtree(kept)
     assert ran.exit_code == status, f"{ran.output}\n{ran.exception!r}"
     return ran
+
+
+@pytest.fixture(autouse=True)
+def own_temporary_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Another drill on this machine leaves nothing here; the path is short, for sockets are in it."""
+    tmp_path_factory.getbasetemp()  # made where it always is, before that place is another
+    with tempfile.TemporaryDirectory(prefix="d-") as directory:
+        monkeypatch.setattr(tempfile, "tempdir", directory)
+        monkeypatch.setenv("TMPDIR", directory)
+        yield
 
 
 def left_behind() -> set[str]:
