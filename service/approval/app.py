@@ -19,6 +19,7 @@ from service.approval.desk import Desk
 from service.approval.epochs import epoch_routes
 from service.approval.errors import install
 from service.approval.gatekeeper import FindCaller, Gatekeeper
+from service.approval.interventions import intervention_routes
 from service.approval.ladders import ladder_routes
 from service.approval.logs import log_routes
 from service.approval.metrics import Meters, metrics_routes
@@ -80,7 +81,8 @@ def create_app(
         responses=REFUSALS,
         dependencies=[Depends(HTTPBearer(auto_error=False, description="`tiergate token new` makes one."))],
     )
-    for routes in (ladder_routes, verdict_routes, epoch_routes, approval_routes, log_routes):
+    changing = (approval_routes, intervention_routes)
+    for routes in (ladder_routes, verdict_routes, epoch_routes, *changing, log_routes):
         api.include_router(routes(desk))
     app.include_router(api)
     app.include_router(probes.probe_routes(desk))

@@ -6,7 +6,7 @@ faster, everything is read and decided anew.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -35,7 +35,7 @@ from service.approval.schemas import ApprovalBody, ChangeOut, RollbackBody
 from service.fleet import Route
 from service.store import approvals as stored
 from service.store.routes import RouteMoved, set_route
-from service.store.standing import Standing
+from service.store.standing import Standing, tiers_gone
 
 ATTEMPTS = 4
 """How often a change is decided anew because another one came first."""
@@ -162,6 +162,9 @@ async def _revoke(
 async def _roll_back(desk: Desk, model: str, caller: Caller, body: RollbackBody) -> ChangeOut:
     standing = await run_in_threadpool(desk.standing, model)
     serving = highest(standing)
+    gone = await run_in_threadpool(tiers_gone, desk.db, standing.ladder)
+    if gone and (body.if_serving is None or body.if_serving in gone):
+        return await _let_go(desk, standing, caller, body, gone)
     if body.if_serving is None or find_tier(standing.ladder, body.if_serving).name == serving:
         target = rollback_target(standing, body.to)
     else:
@@ -182,6 +185,21 @@ async def _roll_back(desk: Desk, model: str, caller: Caller, body: RollbackBody)
         )
     published = await run_in_threadpool(publish, desk, standing.ladder)
     return published.answer(target, changed=changed, warnings=warnings)
+
+
+async def _let_go(
+    desk: Desk, standing: Standing, caller: Caller, body: RollbackBody, gone: Sequence[str]
+) -> ChangeOut:
+    """Issue a route to the baseline, which serves alone while the one in force names tiers that are gone."""
+    baseline = standing.ladder.baseline.name
+    if body.to is not None:
+        rollback_target(standing, body.to)
+    route = Route.only(standing.ladder.model, baseline)
+    warnings = await _check_room(desk, standing, route, baseline, force=body.force)
+    because = f"no longer configured: {', '.join(gone)}"
+    await _move(desk, standing, route, caller, reason=body.reason, because=because)
+    published = await run_in_threadpool(publish, desk, standing.ladder)
+    return published.answer(baseline, changed=True, warnings=warnings)
 
 
 async def _move(

@@ -35,6 +35,7 @@ class Desk:
             attribution_of=self.config.attribution_of,
             control_on_serving=self.config.control_on_serving,
             measured_seconds=self.config.promotion.measured_seconds,
+            versions=self.config.evaluators,
         )
 
     def standing(self, model: str) -> Standing:

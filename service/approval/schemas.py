@@ -126,6 +126,20 @@ class RollbackBody(Body):
     force: bool = Field(default=False, description="Do not ask the target's backends whether they are up.")
 
 
+class InterventionBody(Body):
+    reason: Reason = Field(description="Why; kept in the decision log and shown with every verdict.")
+
+
+class InterventionOut(Answer):
+    model: str = Field(examples=["qwen3-32b"])
+    tier: str = Field(examples=["w8a8"])
+    epoch: str = Field(description="What it holds for; another epoch ends it.", examples=[EPOCH])
+    changed: bool = Field(description="False when everything was so already.")
+    skipped: bool = Field(description="Whether the tiers above do without this one.")
+    attempt: int = Field(description="The attempt that this epoch counts as.")
+    alpha: float = Field(description="The error rate that it is held to.", examples=[0.05])
+
+
 class ChangeOut(Answer):
     model: str = Field(examples=["qwen3-32b"])
     tier: str = Field(

@@ -142,6 +142,13 @@ class VerdictOut(Answer):
     alpha: Finite = Field(
         description="The error rate this attempt is held to; 0 when none is left.", examples=[0.05]
     )
+    alpha_restored: str | None = Field(
+        description="By whom, when and why epochs before this one are no attempts any more."
+    )
+    skipped: str | None = Field(description="By whom, when and why the tiers above do without this one.")
+    skipped_below: list[str] = Field(
+        description="Tiers below that are skipped: alpha is shared by all tiers.", examples=[[]]
+    )
     not_shown: bool = Field(
         description="Undecided for good: a criterion ran out of the pairs, or the time, it may ask for."
     )

@@ -42,14 +42,14 @@ def verdict_routes(desk: Desk) -> APIRouter:
         """Tallies by evaluator, the control, coverage, strata, without each tenant, and the latest pairs."""
         find_candidate(find_ladder(desk.config.ladders, model), tier)
         rung, policy = desk.standing(model).rung(tier), desk.config.policy
-        known = rung.evidence
+        known, present = rung.evidence, desk.question.present
         assert known is not None, "a candidate has evidence"
         latest = recent_pairs(desk.db, model, tier, discordant_only=discordant, limit=pairs) if pairs else []
         return evidence_out(
             rung,
             latest,
-            strata=strata_out(policy, known, read_strata(desk.db, model, tier, known.epoch)),
-            tenants=tenants_out(policy, known, read_tenants(desk.db, model, tier, known.epoch)),
+            strata=strata_out(policy, known, read_strata(desk.db, model, tier, known.epoch, present=present)),
+            tenants=tenants_out(policy, known, read_tenants(desk.db, model, tier, known.epoch, present)),
         )
 
     @router.get("/models/{model:path}/tiers/{tier:path}/verdict/why", summary="Why it amounts to that")

@@ -13,7 +13,20 @@ from typing import Annotated
 
 import typer
 
-from service.cli import api, demo, drill, gate, offline, policy, proxy, recount, score, setup, up
+from service.cli import (
+    api,
+    demo,
+    drill,
+    gate,
+    interventions,
+    offline,
+    policy,
+    proxy,
+    recount,
+    score,
+    setup,
+    up,
+)
 
 app = typer.Typer(
     name="tiergate",
@@ -31,7 +44,7 @@ def _tell_version(asked: bool) -> None:
         raise typer.Exit
 
 
-for group in (setup, up, demo, drill, proxy, api, gate, policy, offline, score, recount):
+for group in (setup, up, demo, drill, proxy, api, gate, interventions, policy, offline, score, recount):
     group.register(app)
 
 

@@ -83,7 +83,15 @@ def _counts(db: Database, standing: Standing, other: Policy, question: Question)
     places = [_place(rung.evidence) for rung in standing.rungs if rung.evidence is not None]
     control = Place(baseline, Arm.CONTROL.value, question.epoch_of(model, baseline))
     with db.read() as connection:
-        return read_counts(connection, model, places, control, policy=other, universe=question.universe)
+        return read_counts(
+            connection,
+            model,
+            places,
+            control,
+            policy=other,
+            universe=question.universe,
+            present=question.present,
+        )
 
 
 def _place(evidence: Evidence) -> Place:

@@ -120,6 +120,20 @@ class TiergateClient:
             body["force"] = True
         return read_route_change(self._ask("POST", f"{_model(model)}/rollback", body=body))
 
+    def skip(self, model: str, tier: str, *, reason: str) -> Document:
+        """Let the tiers above do without this one, which was rejected or not shown."""
+        return self._ask("POST", f"{_tier(model, tier)}/skip", body={"reason": reason})
+
+    def undo_skip(self, model: str, tier: str, *, reason: str | None = None) -> Document:
+        """Let the tiers above wait for this one again."""
+        return self._ask(
+            "DELETE", f"{_tier(model, tier)}/skip", question={"reason": reason} if reason else {}
+        )
+
+    def restore_alpha(self, model: str, tier: str, *, reason: str) -> Document:
+        """Count the tier's attempts anew, the present epoch as the first."""
+        return self._ask("POST", f"{_tier(model, tier)}/restore-alpha", body={"reason": reason})
+
     def decisions(self, model: str, *, after: int = 0, limit: int = 100) -> Document:
         """The decision log of a model, oldest first, from after sequence number `after`."""
         question = {"after": str(after), "limit": str(limit)}

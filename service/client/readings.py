@@ -50,6 +50,8 @@ class HeldTo:
     """N_max by criterion, once it is fixed."""
     age_seconds: float | None = None
     """Of the epoch, since its first counted pair."""
+    restored: str | None = None
+    """By whom, when and why earlier epochs are no attempts any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +183,7 @@ def _held_to(document: Document) -> HeldTo:
             if finding["max_pairs"] is not None
         },
         age_seconds=_maybe(document["age_seconds"]),
+        restored=document["alpha_restored"],
     )
 
 

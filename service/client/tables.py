@@ -13,7 +13,14 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from service.client.readings import CriterionAsked, HeldTo, LadderReading, RouteChange, VerdictReading
+from service.client.readings import (
+    CriterionAsked,
+    Document,
+    HeldTo,
+    LadderReading,
+    RouteChange,
+    VerdictReading,
+)
 from service.decision.policy import Gate, Role
 from service.decision.verdict import Decision, Finding, GateState, Verdict
 from service.decision.wording import e_value
@@ -108,8 +115,10 @@ def verdict_view(reading: VerdictReading) -> RenderableType:
     """All there is to a verdict."""
     verdict = reading.verdict
     aged = "" if reading.held_to.age_seconds is None else f", {_age(reading.held_to.age_seconds)} old"
+    accept, restored = reading.held_to.accept, reading.held_to.restored
     footing = Text(
         f"epoch {verdict.epoch[:12]}{aged}, attempt {verdict.attempt}, alpha {verdict.alpha_accept:.4g}, "
+        f"accepts from {'no e-value' if accept is None else e_value(accept)}, "
         f"evaluated {reading.evaluated_at}",
         style="dim",
     )
@@ -120,6 +129,7 @@ def verdict_view(reading: VerdictReading) -> RenderableType:
         gates_line(verdict),
         policy_lines(reading.criteria, reading.production),
         *ends_line(verdict, reading.held_to),
+        *([] if restored is None else [plain(f"alpha restored {restored}")]),
         footing,
     )
 
@@ -180,6 +190,20 @@ def route_change_view(change: RouteChange) -> RenderableType:
     for warning in change.warnings:
         line.append("\nwarning: ", style="yellow")
         line.append_text(plain(warning))
+    return line
+
+
+def intervention_view(document: Document) -> RenderableType:
+    """What an admin's decision made of a tier."""
+    line = plain(f"{document['model']} / {document['tier']}: ", "bold")
+    line.append("" if document["changed"] else "nothing changed, ")
+    skipped = "skipped, the tiers above do without it" if document["skipped"] else "not skipped"
+    line.append_text(
+        plain(
+            f"{skipped}; attempt {document['attempt']}, alpha {document['alpha']:.4g} "
+            f"(epoch {document['epoch'][:12]})"
+        )
+    )
     return line
 
 

@@ -9,6 +9,8 @@ nothing. So does a stack that differs in more than the precision.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from service.decision.ending import out_of_time
 from service.decision.evidence import Evidence
 from service.decision.finding import NO_TALLIES, find
@@ -36,11 +38,14 @@ def limits_of(policy: Policy, evidence: Evidence) -> Thresholds:
         tiers=evidence.tiers_under_test,
         attempt=evidence.attempt,
         strata=evidence.strata_under_test,
+        after_skip=bool(evidence.skipped_below),
     )
 
 
 def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -> Verdict:
-    """The verdict on one tier. `rung_below`: the decision on the tier below, None for the baseline."""
+    """The verdict on one tier. `rung_below`: the decision on the tier that it waits for, None for the
+    baseline: the tier below, or the one below the lowest that is skipped (`ladder`).
+    """
     limits = limits_of(policy, evidence)
     control = evidence.control or {}
     any_met = any(tally.due for tally in evidence.tallies.values())
@@ -72,6 +77,7 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
     if policy.ladder_rule is LadderRule.FIXED_SEQUENCE and rung_below not in (None, Decision.ACCEPT):
         below = ("rung_below_not_accepted",)
     decision, reasons = _weigh(gates, below)
+    reasons += tuple(_skips(evidence))
     not_shown, late = False, None
     if decision is Decision.UNDECIDED and not _withholding(gates):
         not_shown = any(finding.not_shown for finding in decisive)
@@ -91,6 +97,15 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
         not_shown=not_shown or late is not None,
         baseline_after_approval=policy.baseline_after_approval,
     )
+
+
+def _skips(evidence: Evidence) -> Iterator[str]:
+    """What an admin's decision to skip a tier has to do with this one."""
+    if evidence.skipped_below:
+        names = ", ".join(evidence.skipped_below)
+        yield f"after_skipped: {names}, so alpha_accept is shared by {evidence.tiers_under_test} tiers"
+    if evidence.skipped is not None:
+        yield f"skipped: {evidence.skipped}"
 
 
 def _withholding(gates: dict[Gate, Gated]) -> list[Gate]:

@@ -77,6 +77,12 @@ class Evidence:
     """Since the first counted pair of the epoch."""
     slo: Measured | None = None
     money: Measured | None = None
+    skipped: str | None = None
+    """Why an admin lets the tiers above do without this one (statistics A4); None while they need it."""
+    skipped_below: tuple[str, ...] = ()
+    """The tiers below that are skipped: alpha is shared as by `independent`, for this tier too."""
+    restored: str | None = None
+    """Who gave this tier its alpha back, when and why, so that earlier epochs are no attempts (A5)."""
     max_pairs: Mapping[str, int] = field(default_factory=dict)
     """N_max by evaluator name, fixed once per epoch (statistics A13); without one, no end."""
 

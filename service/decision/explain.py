@@ -49,7 +49,7 @@ def explain(policy: Policy, evidence: Evidence, verdict: Verdict) -> tuple[Step,
         criterion = criteria[finding.criterion]
         tally = evidence.tallies.get(finding.criterion, Tally())
         steps.extend(_criterion(criterion, tally, finding, limits))
-    return (*steps, _gates(policy, verdict), _ladder(policy, verdict), _decision(verdict))
+    return (*steps, _gates(policy, verdict), _ladder(policy, evidence, verdict), _decision(verdict))
 
 
 def _evidence(policy: Policy, evidence: Evidence) -> Step:
@@ -59,6 +59,7 @@ def _evidence(policy: Policy, evidence: Evidence) -> Step:
             f"The same requests were answered by the baseline and by {evidence.tier}, and each answer was "
             f"judged for itself; all evidence is from one epoch, attempt {evidence.attempt} of this tier, "
             f"and counts by {policy.units.value.replace('_', ' ')}."
+            + ("" if evidence.restored is None else f" Earlier epochs count no more: {evidence.restored}.")
         ),
         numbers={
             "model": evidence.model,
@@ -66,6 +67,7 @@ def _evidence(policy: Policy, evidence: Evidence) -> Step:
             "epoch": evidence.epoch,
             "attempt": evidence.attempt,
             "units": policy.units.value,
+            **({} if evidence.restored is None else {"alpha restored": evidence.restored}),
         },
     )
 
@@ -78,6 +80,8 @@ def _thresholds(policy: Policy, evidence: Evidence, limits: Thresholds) -> Step:
         origin += ", halved because the baseline is switched off on approval"
     if policy.ladder_rule is LadderRule.INDEPENDENT:
         origin += f", shared by {evidence.tiers_under_test} tiers"
+    elif evidence.skipped_below:
+        origin += f", shared by {evidence.tiers_under_test} tiers because a tier below is skipped"
     if policy.alpha_spending is AlphaSpending.OVER_ATTEMPTS:
         origin += f", of which attempt {evidence.attempt} gets 6/(pi^2 {evidence.attempt}^2)"
     elif not limits.alpha_accept:
@@ -251,14 +255,27 @@ def _gates(policy: Policy, verdict: Verdict) -> Step:
     )
 
 
-def _ladder(policy: Policy, verdict: Verdict) -> Step:
+def _ladder(policy: Policy, evidence: Evidence, verdict: Verdict) -> Step:
     if policy.ladder_rule is LadderRule.INDEPENDENT:
         told = "Every tier is judged for itself, at its share of the error rate."
     elif "rung_below_not_accepted" in verdict.reasons:
         told = "The tier below is not accepted, so this one cannot be: each is tested at the full error rate."
+        if evidence.skipped_below:
+            told = "The tiers below the skipped one are not all accepted, so this one cannot be."
+    elif evidence.skipped_below:
+        told = (
+            f"An admin decided to skip {', '.join(evidence.skipped_below)}: this tier does not wait for it, "
+            "and shares the error rate with all the others."
+        )
     else:
         told = "No tier below is in the way: each is tested at the full error rate, after those below it."
-    return Step(title="ladder", sentence=told, numbers={"ladder_rule": policy.ladder_rule.value})
+    numbers: dict[str, Number] = {"ladder_rule": policy.ladder_rule.value}
+    if evidence.skipped_below:
+        numbers["skipped below"] = ", ".join(evidence.skipped_below)
+    if evidence.skipped is not None:
+        told += " An admin lets the tiers above do without this one."
+        numbers["skipped"] = evidence.skipped
+    return Step(title="ladder", sentence=told, numbers=numbers)
 
 
 def _decision(verdict: Verdict) -> Step:

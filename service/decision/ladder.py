@@ -2,6 +2,8 @@
 
 Each tier is tested at full alpha against the baseline, and only counts once the rung below is accepted (fixed
 sequence: Maurer, Hothorn & Lehmacher 1995; Westfall & Krishen 2001), so the whole ladder errs at most alpha.
+A tier that was rejected may be skipped (A4): those above it no longer wait for it, nor for one another, and
+share alpha instead; those below it stay a sequence, and all above wait for that.
 """
 
 from __future__ import annotations
@@ -13,18 +15,34 @@ from dataclasses import replace
 from service.decision.decide import decide
 from service.decision.evidence import Evidence
 from service.decision.multiplicity import log_e_holm
-from service.decision.policy import Policy, Role
+from service.decision.policy import LadderRule, Policy, Role
 from service.decision.verdict import Decision, Finding, Verdict
 
 
 def decide_ladder(policy: Policy, candidates: Sequence[Evidence]) -> tuple[Verdict, ...]:
     """Verdicts of the candidates, given from the rung above the baseline upwards."""
     verdicts: list[Verdict] = []
-    for evidence in candidates:
-        below = verdicts[-1].decision if verdicts else None
-        verdicts.append(decide(policy, evidence, rung_below=below))
+    waits_for: Decision | None = None
+    for evidence in with_skips(policy, candidates):
+        verdicts.append(decide(policy, evidence, rung_below=waits_for))
+        if evidence.skipped is None and not evidence.skipped_below:
+            waits_for = verdicts[-1].decision
     tiers = max((evidence.tiers_under_test for evidence in candidates), default=1)
     return with_holm(verdicts, tiers_under_test=tiers)
+
+
+def with_skips(policy: Policy, candidates: Sequence[Evidence]) -> list[Evidence]:
+    """The evidence, each with the tiers below it that are skipped; where no tier waits, none is."""
+    told: list[Evidence] = []
+    below: tuple[str, ...] = ()
+    for evidence in candidates:
+        if policy.ladder_rule is not LadderRule.FIXED_SEQUENCE:
+            told.append(replace(evidence, skipped=None, skipped_below=()))
+            continue
+        told.append(replace(evidence, skipped_below=below))
+        if evidence.skipped is not None:
+            below = (*below, evidence.tier)
+    return told
 
 
 def with_holm(verdicts: Sequence[Verdict], *, tiers_under_test: int) -> tuple[Verdict, ...]:

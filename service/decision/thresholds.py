@@ -23,13 +23,16 @@ class Thresholds:
     attempt: int
 
 
-def thresholds(policy: Policy, *, tiers: int, attempt: int, strata: int = 1) -> Thresholds:
+def thresholds(
+    policy: Policy, *, tiers: int, attempt: int, strata: int = 1, after_skip: bool = False
+) -> Thresholds:
     """The policy's error rates, shared over tiers, attempts and strata (statistics A3 to A5).
 
+    `after_skip`: a tier below was skipped, so alpha is shared over the tiers whatever the ladder's rule.
     M counts the decisive criteria only: the others reject nothing, so they may err as they like.
     """
     alpha = policy.alpha_approval
-    if policy.ladder_rule is LadderRule.INDEPENDENT:
+    if after_skip or policy.ladder_rule is LadderRule.INDEPENDENT:
         alpha /= tiers
     if policy.alpha_spending is AlphaSpending.OVER_ATTEMPTS:
         alpha = attempt_alpha(alpha, attempt)

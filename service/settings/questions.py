@@ -25,4 +25,5 @@ def question_of(settings: Settings, db: Database) -> Question:
         attribution_of=epochs.attribution_of,
         control_on_serving=settings.shadow.on_serving,
         measured_seconds=settings.promotion.measured_seconds,
+        versions={evaluator.name: evaluator.version for evaluator in settings.evaluators},
     )

@@ -29,7 +29,17 @@ from service.decision.tally import Tally
 from service.store.counters import Count, ledger_key, split_ledger_key
 from service.store.counting import DRIFT_UNIT, Counts, Sums
 from service.store.database import Database
-from service.store.evidence import Conversations, Place, TallyCount, at_places, overtaking, tally_of, within
+from service.store.evidence import (
+    ANY_VERSION,
+    Conversations,
+    Place,
+    TallyCount,
+    Versions,
+    at_places,
+    overtaking,
+    tally_of,
+    within,
+)
 from service.store.schema import ledger_counters
 from service.store.tally_tables import stratum_sums, stratum_tallies, takings, tenant_tallies
 from service.store.units import Arm, Kind
@@ -51,6 +61,7 @@ def suspicious_strata(
     policy: Policy,
     overtook: Conversations,
     universe: frozenset[str] = UNIVERSE,
+    present: Versions = ANY_VERSION,
 ) -> dict[Place, dict[str, dict[str, Tally]]]:
     """Strata that could show harm, by their sums alone: no histogram of the others is read.
 
@@ -76,7 +87,7 @@ def suspicious_strata(
         tuple((each.evaluator, each.margin, each.hypothesis) for each in policy.visible), universe
     )
     asked = {
-        **at_places(model, places),
+        **at_places(model, places, present),
         "least": int(least * DRIFT_UNIT),
         "once": [name for name, times in most.items() if times == 1],
         "least_once": int((least - 1) * DRIFT_UNIT),
@@ -253,19 +264,26 @@ _OF_TENANTS: Select[Any] = (
 )
 
 
-def read_tenants(db: Database, model: str, tier: str, epoch: str) -> Partitioned:
+def read_tenants(
+    db: Database, model: str, tier: str, epoch: str, present: Versions = ANY_VERSION
+) -> Partitioned:
     """The evidence on a candidate by evaluator and tenant, without what overtook."""
     place = Place(tier, Arm.CANDIDATE.value, epoch)
     with db.read() as connection:
-        return tenants_at(connection, model, [place], overtaking(connection, model, [place]))[place]
+        overtook = overtaking(connection, model, [place], present)
+        return tenants_at(connection, model, [place], overtook, present)[place]
 
 
 def tenants_at(
-    connection: Connection, model: str, places: Sequence[Place], overtook: Conversations
+    connection: Connection,
+    model: str,
+    places: Sequence[Place],
+    overtook: Conversations,
+    present: Versions = ANY_VERSION,
 ) -> dict[Place, dict[str, dict[str, Tally]]]:
     """The same for a whole ladder."""
     counts: defaultdict[tuple[str, ...], list[TallyCount]] = defaultdict(list)
-    rows = connection.execute(_TENANTS, at_places(model, places))
+    rows = connection.execute(_TENANTS, at_places(model, places, present))
     for tier, arm, epoch, evaluator, tenant, *count in rows:
         counts[tier, arm, epoch, evaluator, tenant].append(TallyCount(*count))
     ahead = Counts()
@@ -301,13 +319,18 @@ class StratumStanding:
 
 
 def read_strata(
-    db: Database, model: str, tier: str, epoch: str, arm: str = Arm.CANDIDATE
+    db: Database,
+    model: str,
+    tier: str,
+    epoch: str,
+    arm: str = Arm.CANDIDATE,
+    present: Versions = ANY_VERSION,
 ) -> list[StratumStanding]:
     """Every stratum that was met, by evaluator, in the order of their names; without what overtook."""
     place = Place(tier, Arm(arm).value, epoch)
     with db.read() as connection:
         rows = connection.execute(
-            select(stratum_sums).where(within(stratum_sums)), at_places(model, [place])
+            select(stratum_sums).where(within(stratum_sums)), at_places(model, [place], present)
         ).mappings()
         found: dict[tuple[str, str], Sums] = {}
         for row in rows:
@@ -315,7 +338,7 @@ def read_strata(
             sums = Sums(*(int(row[name]) for name in Sums._fields))
             found[key] = found.get(key, Sums()).plus(sums)
         ahead = Counts()
-        for parts in overtaking(connection, model, [place]):
+        for parts in overtaking(connection, model, [place], present):
             ahead.add_conversation(parts, -1)
         for each, sums in ahead.sums.items():
             key = (each.evaluator, each.stratum)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from sqlalchemy import and_, select
+from sqlalchemy import select
 
 from service.decision.epoch import epoch_id
 from service.decision.evidence import Attribution
@@ -21,8 +21,8 @@ from service.engines.settling import Settlement
 from service.fleet import Ladder
 from service.store.database import Database
 from service.store.engine_tables import epoch_facts
+from service.store.epochs import epochs_of
 from service.store.observations import TierKey, read_settlements
-from service.store.schema import epochs
 
 NO_EPOCH = "unsettled"
 """In place of an epoch's hash, of pairs that belong to none."""
@@ -125,7 +125,7 @@ class KnownEpoch:
     first_seen: float
     """Unix seconds."""
     attempt: int | None = None
-    """Its number, once it reached the minimum of pairs."""
+    """What it counts as, once it reached the minimum of pairs."""
 
 
 def record_epochs(db: Database, ladders: Mapping[str, Ladder], declared: Declared, *, now: float) -> int:
@@ -160,20 +160,17 @@ def record_epochs(db: Database, ladders: Mapping[str, Ladder], declared: Declare
 def known_epochs(db: Database, model: str, tier: str) -> list[KnownEpoch]:
     """Every epoch of a tier that was ever seen, the latest first."""
     mine = (epoch_facts.c.model == model) & (epoch_facts.c.tier == tier)
-    numbered = and_(*(epochs.c[name] == epoch_facts.c[name] for name in ("model", "tier", "epoch")))
-    with db.read() as connection:
+    with db.one_moment() as connection:
         rows = connection.execute(
-            select(epoch_facts, epochs.c.attempt)
-            .outerjoin(epochs, numbered)
-            .where(mine)
-            .order_by(epoch_facts.c.first_seen.desc(), epoch_facts.c.epoch)
+            select(epoch_facts).where(mine).order_by(epoch_facts.c.first_seen.desc(), epoch_facts.c.epoch)
         ).all()
+        numbered = epochs_of(connection, model)
     return [
         KnownEpoch(
             epoch=row.epoch,
             facts=json.loads(row.facts),
             first_seen=row.first_seen,
-            attempt=row.attempt,
+            attempt=(numbered.attempt(tier, row.epoch) if (tier, row.epoch) in numbered.attempts else None),
         )
         for row in rows
     ]

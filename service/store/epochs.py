@@ -17,6 +17,7 @@ from service.decision.policy import Policy
 from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds
 from service.store.database import Database
+from service.store.interventions import Intervention, Interventions, Kind, interventions_of
 from service.store.schema import epoch_plans, epoch_starts, epochs, units
 from service.store.units import Arm
 
@@ -32,10 +33,42 @@ class Epochs:
     starts: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """When the first capture that counts was taken, of each (tier, epoch)."""
 
-    def attempt(self, tier: str, epoch: str) -> int:
-        """The number of an epoch, or the one that it would get now."""
+    interventions: Interventions = field(default_factory=dict)
+    """What admins decided, by tier and kind."""
+
+    def number(self, tier: str, epoch: str) -> int:
+        """The number of an epoch among all that the tier ever had, or the one that it would get now."""
         known = self.attempts.get((tier, epoch))
         return known if known is not None else 1 + sum(name == tier for name, _ in self.attempts)
+
+    def attempt(self, tier: str, epoch: str) -> int:
+        """The attempt that an epoch counts as: its number, unless alpha was restored (statistics A5).
+
+        The epoch for which it was is attempt 1, and those numbered later follow it. Earlier ones keep their
+        number: coming back to one is no fresh attempt.
+        """
+        number, restored = self.number(tier, epoch), self.restored(tier)
+        if restored is None:
+            return number
+        if epoch == restored.epoch:
+            return 1
+        if (tier, epoch) in self.attempts and number <= restored.through:
+            return number
+        between = [
+            name
+            for (of, name), other in self.attempts.items()
+            if of == tier and name != restored.epoch and restored.through < other < number
+        ]
+        return 2 + len(between)
+
+    def restored(self, tier: str) -> Intervention | None:
+        """The latest restoration of the tier's alpha."""
+        return self.interventions.get((tier, Kind.RESTORE_ALPHA))
+
+    def skipped(self, tier: str, epoch: str) -> Intervention | None:
+        """The decision to skip the tier, while that epoch counts."""
+        found = self.interventions.get((tier, Kind.SKIP))
+        return found if found is not None and found.epoch == epoch else None
 
 
 def epochs_of(connection: Connection, model: str) -> Epochs:
@@ -52,6 +85,7 @@ def epochs_of(connection: Connection, model: str) -> Epochs:
         attempts={(row.tier, row.epoch): int(row.attempt) for row in connection.execute(numbered)},
         plans=plans,
         starts={(row.tier, row.epoch): float(row.first_pair_at) for row in connection.execute(started)},
+        interventions=interventions_of(connection, model),
     )
 
 
@@ -112,7 +146,7 @@ def fix(
         known = epochs_of(connection, model)
         for look in due:
             if look.key not in known.attempts and look.reached(policy):
-                _number(connection, model, look, known.attempt(*look.key))
+                _number(connection, model, look, known.number(*look.key))
                 known = epochs_of(connection, model)
             limits = limits_of(known.attempt(*look.key))
             _plan(db, connection, model, look, policy, limits, known.plans.get(look.key, {}))

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, String, Table, and_, bindparam, select
+from sqlalchemy import ColumnElement, Connection, Select, String, Table, and_, bindparam, or_, select
 
 from service.decision.tally import Tally, Triple
 from service.store.counting import Counts, Part
@@ -34,6 +35,11 @@ class Place(NamedTuple):
     epoch: str
 
 
+Versions = Mapping[str, str]
+"""Of evaluators whose version is in no epoch, because they are only shown: the one that is read. Two versions
+are two instruments, and their counts do not add up."""
+ANY_VERSION: Versions = MappingProxyType({})
+
 TalliesAt = Mapping[Place, Mapping[str, Tally]]
 """By place and evaluator."""
 
@@ -51,10 +57,14 @@ Conversations = Sequence[Sequence[Part]]
 
 
 def tallies_at(
-    connection: Connection, model: str, places: Collection[Place], overtook: Conversations
+    connection: Connection,
+    model: str,
+    places: Collection[Place],
+    overtook: Conversations,
+    present: Versions = ANY_VERSION,
 ) -> TalliesAt:
     """The evidence of whole ladders by evaluator, in one query, without what overtook."""
-    rows = connection.execute(_TALLIES, at_places(model, places)).all()
+    rows = connection.execute(_TALLIES, at_places(model, places, present)).all()
     counts: defaultdict[Place, defaultdict[str, list[TallyCount]]] = defaultdict(lambda: defaultdict(list))
     for tier, arm, epoch, evaluator, *count in rows:
         counts[Place(tier, arm, epoch)][evaluator].append(TallyCount(*count))
@@ -69,7 +79,9 @@ def tallies_at(
     }
 
 
-def overtaking(connection: Connection, model: str, places: Collection[Place]) -> Conversations:
+def overtaking(
+    connection: Connection, model: str, places: Collection[Place], present: Versions = ANY_VERSION
+) -> Conversations:
     """Conversations that are counted already and do not count yet."""
     oldest = oldest_awaited(connection, model)
     if oldest is None:
@@ -82,7 +94,7 @@ def overtaking(connection: Connection, model: str, places: Collection[Place]) ->
     conversations: defaultdict[tuple[str, ...], list[Part]] = defaultdict(list)
     for (_, conversation, *scope, stratum, marginals, tenant), outcomes in judged.items():
         tier, arm, epoch, evaluator, version = scope
-        if Place(tier, arm, epoch) not in wanted:
+        if Place(tier, arm, epoch) not in wanted or present.get(evaluator, version) != version:
             continue
         part = Part(
             *(model, tier, arm, epoch, evaluator, version),
@@ -98,17 +110,24 @@ def overtaking(connection: Connection, model: str, places: Collection[Place]) ->
 
 
 def within(table: Table) -> ColumnElement[bool]:
-    """Rows at these places and perhaps at others, found by the beginning of the key; ask with `at_places`."""
+    """Rows at these places and perhaps at others, found by the beginning of the key, of versions that are
+    present; ask with `at_places`.
+    """
     return and_(
         table.c.model == bindparam("model", type_=String),
         *(table.c[name].in_(bindparam(f"{name}s", expanding=True)) for name in Place._fields),
+        or_(
+            table.c.evaluator.not_in(bindparam("versioned", expanding=True)),
+            (table.c.evaluator + " " + table.c.version).in_(bindparam("present", expanding=True)),
+        ),
     )
 
 
-def at_places(model: str, places: Collection[Place]) -> dict[str, Any]:
+def at_places(model: str, places: Collection[Place], present: Versions = ANY_VERSION) -> dict[str, Any]:
     """What `within` is asked with."""
     parts = {f"{name}s": sorted({getattr(place, name) for place in places}) for name in Place._fields}
-    return {"model": model, **parts}
+    versions = [f"{name} {version}" for name, version in present.items()]
+    return {"model": model, **parts, "versioned": list(present), "present": versions}
 
 
 class TallyCount(NamedTuple):

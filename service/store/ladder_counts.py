@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from service.decision.evidence import Coverage
 from service.decision.policy import Policy
 from service.store.breakdown import Partitioned, coverage_at, suspicious_strata, tenants_at
-from service.store.evidence import Place, TalliesAt, overtaking, tallies_at
+from service.store.evidence import ANY_VERSION, Place, TalliesAt, Versions, overtaking, tallies_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +33,17 @@ def read_counts(
     *,
     policy: Policy,
     universe: frozenset[str],
+    present: Versions = ANY_VERSION,
 ) -> LadderCounts:
     """Of the candidates, and of the control the tallies alone."""
     places = [*candidates, control]
-    overtook = overtaking(connection, model, places)
+    overtook = overtaking(connection, model, places, present)
     tenants: Mapping[Place, Partitioned] = {place: {} for place in candidates}
     if policy.tenant_share_cap is not None:
-        tenants = tenants_at(connection, model, candidates, overtook)
+        tenants = tenants_at(connection, model, candidates, overtook, present)
     return LadderCounts(
-        tallies=tallies_at(connection, model, places, overtook),
-        strata=suspicious_strata(connection, model, candidates, policy, overtook, universe),
+        tallies=tallies_at(connection, model, places, overtook, present),
+        strata=suspicious_strata(connection, model, candidates, policy, overtook, universe, present),
         tenants=tenants,
         coverage=coverage_at(connection, model, candidates),
     )

@@ -174,6 +174,20 @@ epoch_starts = Table(
     Column("first_pair_at", Double, nullable=False),
 )
 
+interventions = Table(
+    # What an admin decided about a tier in an epoch: `skip`, `restore_alpha`. The latest of each kind.
+    "interventions",
+    metadata,
+    Column("model", String, primary_key=True),
+    Column("tier", String, primary_key=True),
+    Column("kind", String, primary_key=True),
+    Column("epoch", String, nullable=False),
+    Column("through", Integer, nullable=False),  # the highest attempt that the tier had then
+    Column("reason", Text, nullable=False),
+    Column("actor", String, nullable=False),
+    Column("at", Double, nullable=False),
+)
+
 conversations = Table(
     # Those that count once they are closed; a closed one stays closed.
     "conversations",

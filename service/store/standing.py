@@ -6,16 +6,17 @@ from the tallies at every reading; nothing of them is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from redis import RedisError
 from sqlalchemy import Connection
 
 from service.decision.evidence import Attribution, Evidence
-from service.decision.ladder import decide_ladder
-from service.decision.policy import Gate, Policy
+from service.decision.ladder import decide_ladder, with_skips
+from service.decision.policy import Gate, Policy, Role
 from service.decision.ramp import AT_ONCE
 from service.decision.thresholds import Thresholds, thresholds
 from service.decision.verdict import Decision, Verdict
@@ -25,8 +26,9 @@ from service.store.approvals import Approval, current_approvals
 from service.store.captures import Captures
 from service.store.database import Database
 from service.store.epochs import Epochs, Look, epochs_of, fix
-from service.store.evidence import Place
+from service.store.evidence import Place, Versions
 from service.store.holds import BARRING, FREEZING, Hold, holds_of
+from service.store.interventions import Intervention
 from service.store.ladder_counts import read_counts
 from service.store.ledger import account
 from service.store.measurements import latest_shown
@@ -64,6 +66,14 @@ class Question:
     """Strata in which harm is looked for: as many as there can be, named before any evidence."""
     measured_seconds: float = AT_ONCE.measured_seconds
     """Older measurements of load runs count as none."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """The present version of each evaluator."""
+
+    @property
+    def present(self) -> Versions:
+        """Of evaluators that are only shown: no epoch has their versions."""
+        shown = [each.evaluator for each in self.policy.visible if each.role is Role.SHOWN]
+        return {name: self.versions[name] for name in shown if name in self.versions}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +160,11 @@ def issued_route(db: Database, ladder: Ladder) -> Route:
     return current_route(db, ladder.model) or Route.only(ladder.model, ladder.baseline.name)
 
 
+def tiers_gone(db: Database, ladder: Ladder) -> list[str]:
+    """Tiers that the route in force names and that are not configured (any more)."""
+    return sorted(set(issued_route(db, ladder).weights) - {tier.name for tier in ladder.tiers})
+
+
 def route_of(db: Database, ladder: Ladder) -> Route:
     """The route that is followed: the one in force, but while it names a tier that is not configured (any
     more) proxies let the baseline serve alone.
@@ -175,6 +190,7 @@ def read_standing(
         approvals, holds = current_approvals(db, ladder.model), holds_of(db, ladder.model)
         epochs = epochs_of(connection, ladder.model)
     evidence = _fixed(db, ladder, seen, epochs, question, now=now)
+    evidence = with_skips(question.policy, evidence)
     verdicts = decide_ladder(question.policy, evidence)
     rungs = [
         Rung(
@@ -220,6 +236,12 @@ def read_account(db: Database, captures: Captures, model: str | None = None, *, 
         return replace(known, problems=(*known.problems, problem))
 
 
+def _by(decided: Intervention) -> str:
+    """Who decided, when, and why."""
+    at = datetime.fromtimestamp(decided.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"by {decided.actor} at {at}: {decided.reason}"
+
+
 def _look(
     db: Database,
     connection: Connection,
@@ -244,6 +266,7 @@ def _look(
         control,
         policy=question.policy,
         universe=question.universe,
+        present=question.present,
     )
     measured = latest_shown(db, model, since=now - question.measured_seconds)
     can_run = bool(baseline.shadow) or question.control_on_serving or not route.weights.get(baseline.name)
@@ -294,10 +317,13 @@ def _fixed(
     evidence = []
     for each in seen:
         start = epochs.starts.get((each.tier, each.epoch))
+        skip, restored = epochs.skipped(each.tier, each.epoch), epochs.restored(each.tier)
         evidence.append(
             replace(
                 each,
                 attempt=epochs.attempt(each.tier, each.epoch),
+                skipped=None if skip is None else _by(skip),
+                restored=None if restored is None else _by(restored),
                 max_pairs=epochs.plans.get((each.tier, each.epoch), {}),
                 age_seconds=None if start is None else max(0.0, now - start),
             )

@@ -257,9 +257,8 @@ def live_api(
     told = ApiConfig(
         ladders={ladder.model: ladder},
         policy=policy,
-        epoch_of=lambda model, tier: f"epoch-{tier}",
         evaluators=dict.fromkeys(CRITERIA, "1"),
-        **{"probe_seconds": 20.0, **config},
+        **{"probe_seconds": 20.0, "epoch_of": lambda model, tier: f"epoch-{tier}", **config},
     )
     app = create_app(told, db, captures, pages=pages, public_pages=public_pages, now=clock)
     try:

@@ -325,3 +325,18 @@ def test_changes_at_once_leave_one_consistent_log_and_route(api: LiveApi) -> Non
     told = api.captures.read_route(MODEL)
     assert told is not None
     assert told.version == route.version
+
+
+def test_a_route_to_a_tier_that_is_gone_is_cleared_by_a_rollback(sqlite_api: LiveApi) -> None:
+    gone = Route(model=MODEL, weights={"w2": 60, "bf16": 40})
+    set_route(sqlite_api.db, gone, at=sqlite_api.clock(), actor="somebody")
+    client = sqlite_api.client("approve")
+    assert code(client.post(ROLLBACK, json={"to": "w8a8"})) == (409, "not_lower")
+    answer = client.post(ROLLBACK, json={"reason": "removed", "if_serving": "w2"})
+    assert answer.status_code == 200, answer.text
+    assert (answer.json()["changed"], answer.json()["tier"]) == (True, "bf16")
+    route = current_route(sqlite_api.db, MODEL)
+    assert route is not None
+    assert (route.weights, route.version) == ({"bf16": 100}, 2)
+    assert read(sqlite_api.db, MODEL)[-1].detail["because"] == "no longer configured: w2"
+    assert code(client.post(ROLLBACK)) == (409, "nothing_below")

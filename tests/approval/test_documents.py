@@ -15,6 +15,8 @@ PATHS = {
     "/api/v1/models/{model}/tiers/{tier}/evidence": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/epochs": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/approval": {"put", "delete"},
+    "/api/v1/models/{model}/tiers/{tier}/skip": {"post", "delete"},
+    "/api/v1/models/{model}/tiers/{tier}/restore-alpha": {"post"},
     "/api/v1/models/{model}/rollback": {"post"},
     "/api/v1/models/{model}/decisions": {"get"},
     "/api/v1/ledger": {"get"},

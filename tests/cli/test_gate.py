@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from service.cli import asking, gate
+from service.cli import asking, gate, interventions
 from service.cli.whereabouts import whereabouts
 from tests.approval.conftest import captures, shared_api, sqlite_api, sqlite_database
 from tests.approval.live import ENOUGH, MODEL, LiveApi
@@ -36,6 +36,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def ran(*arguments: str, **environ: str) -> Result:
     app = typer.Typer()
     gate.register(app)
+    interventions.register(app)
     return runner.invoke(app, list(arguments), env={"COLUMNS": "140", "TERM": "dumb", **environ})
 
 
@@ -270,3 +271,28 @@ def test_bad_options_are_usage_errors(shared_api: LiveApi) -> None:
     bad = against(shared_api, "approve", MODEL, "w8a8", "--expires-in", "soon", scope="approve")
     assert bad.exit_code == asking.NO_ANSWER
     assert "expires_in" in bad.stderr
+
+
+def test_a_tier_is_skipped_and_alpha_restored_with_a_reason(sqlite_api: LiveApi) -> None:
+    sqlite_api.record("w8a8", harm=60)
+    sqlite_api.record("w4a16", clean=3 * ENOUGH)
+    assert against(sqlite_api, "skip", MODEL, "w8a8", scope="admin").exit_code == 2
+    said = ("--reason", "its kernel is at fault")
+    refused = against(sqlite_api, "skip", MODEL, "w8a8", *said, scope="approve")
+    assert refused.exit_code == 3
+    assert "scope `admin`" in refused.stderr
+    skipped = against(sqlite_api, "skip", MODEL, "w8a8", *said, scope="admin")
+    assert skipped.exit_code == 0, skipped.stderr
+    assert "skipped, the tiers above do without it" in skipped.stdout
+    accepted = against(sqlite_api, "verdict", MODEL, "w4a16")
+    assert accepted.exit_code == 0
+    assert "after_skipped: w8a8" in accepted.stdout
+    assert "accepts from" in accepted.stdout
+    undone = against(sqlite_api, "skip", MODEL, "w8a8", "--undo", scope="admin")
+    assert "not skipped" in undone.stdout
+    assert against(sqlite_api, "verdict", MODEL, "w4a16").exit_code == 2
+    first = against(sqlite_api, "restore-alpha", MODEL, "w8a8", *said, scope="admin")
+    assert first.exit_code == 0
+    assert "nothing changed" in first.stdout
+    assert "attempt 1" in first.stdout
+    assert against(sqlite_api, "restore-alpha", MODEL, "w8a8", scope="admin").exit_code == 2

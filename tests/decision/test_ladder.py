@@ -5,12 +5,22 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from scipy.stats import binom
 
+from service.decision.decide import limits_of
+from service.decision.eprocess import G10, log_factors, log_mixtures
 from service.decision.evidence import Evidence
-from service.decision.ladder import counts_as_reject, decide_ladder, next_lower_rung, with_holm
-from service.decision.multiplicity import log_e_holm
-from service.decision.policy import Asked, Criterion, Gate, Policy, Role
+from service.decision.ladder import (
+    counts_as_reject,
+    decide_ladder,
+    next_lower_rung,
+    with_holm,
+    with_skips,
+)
+from service.decision.multiplicity import attempt_alpha, log_e_holm
+from service.decision.policy import AlphaSpending, Asked, Criterion, Gate, LadderRule, Policy, Role
 from service.decision.tally import Tally
 from service.decision.verdict import Decision
 
@@ -118,3 +128,74 @@ def test_a_rollback_goes_to_the_nearest_usable_rung_below(
 def test_a_tier_off_the_ladder_has_no_rung_below() -> None:
     with pytest.raises(ValueError, match="int4"):
         next_lower_rung(RUNGS, "int4", RUNGS)
+
+
+def of_ladder(*tallies: Tally, skipped: str | None = None) -> list[Evidence]:
+    tiers = RUNGS[1 : 1 + len(tallies)]
+    return [
+        replace(
+            candidate(tier, tally),
+            tiers_under_test=len(tallies),
+            skipped="by ops: known to be worse" if tier == skipped else None,
+        )
+        for tier, tally in zip(tiers, tallies, strict=True)
+    ]
+
+
+def test_tiers_above_a_skipped_one_do_without_it_and_share_alpha() -> None:
+    before = decide_ladder(POLICY, of_ladder(CLEAN, HARM, CLEAN))
+    assert [verdict.decision.value for verdict in before] == ["accept", "reject", "undecided"]
+    verdicts = decide_ladder(POLICY, of_ladder(CLEAN, HARM, CLEAN, skipped="w8a8"))
+    assert [verdict.decision.value for verdict in verdicts] == ["accept", "reject", "accept"]
+    assert [verdict.alpha_accept for verdict in verdicts] == pytest.approx(
+        [attempt_alpha(0.05, 1), attempt_alpha(0.05, 1), attempt_alpha(0.05 / 3, 1)]
+    )
+    assert "skipped: by ops: known to be worse" in verdicts[1].reasons
+    assert verdicts[2].reasons[-1] == "after_skipped: w8a8, so alpha_accept is shared by 3 tiers"
+
+
+def test_tiers_above_a_skipped_one_wait_for_those_below_it_and_not_for_one_another() -> None:
+    waiting = decide_ladder(POLICY, of_ladder(NOISY, HARM, CLEAN, skipped="w8a8"))
+    assert waiting[2].decision is Decision.UNDECIDED
+    assert waiting[2].reasons[0] == "rung_below_not_accepted"
+    apart = decide_ladder(POLICY, of_ladder(HARM, NOISY, CLEAN, skipped="fp8kv"))
+    assert [verdict.decision.value for verdict in apart] == ["reject", "undecided", "accept"]
+    assert "rung_below_not_accepted" not in apart[1].reasons
+
+
+def test_evidence_that_is_enough_at_full_alpha_may_not_be_after_a_skip() -> None:
+    barely = Tally.of_pairs(n=600, harm=0, benefit=0)
+    assert decide_ladder(POLICY, of_ladder(CLEAN, CLEAN, barely))[2].decision is Decision.ACCEPT
+    skipped = decide_ladder(POLICY, of_ladder(CLEAN, HARM, barely, skipped="w8a8"))[2]
+    assert skipped.decision is Decision.UNDECIDED
+
+
+def test_where_no_tier_waits_none_is_skipped() -> None:
+    independent = replace(POLICY, ladder_rule=LadderRule.INDEPENDENT)
+    plain = decide_ladder(independent, of_ladder(CLEAN, HARM, CLEAN))
+    assert decide_ladder(independent, of_ladder(CLEAN, HARM, CLEAN, skipped="w8a8")) == plain
+
+
+def test_the_tiers_above_a_skipped_one_are_wrongly_accepted_at_most_at_alpha() -> None:
+    """Six tiers exactly at the margin above one that is skipped; a look after every pair."""
+    margin, tiers, ladders, pairs = 0.1, 7, 600, 600
+    policy = replace(
+        POLICY, alpha_accept=0.2, alpha_spending=AlphaSpending.FIRST_ATTEMPT
+    )  # the first attempt has all of alpha: more to err with
+    evidence = [
+        replace(candidate(f"t{n}", CLEAN), tiers_under_test=tiers, skipped="known" if n == 0 else None)
+        for n in range(tiers)
+    ]
+    full, *above = (limits_of(policy, each).accept for each in with_skips(policy, evidence))
+    shares = [math.exp(-each) for each in above]
+    assert shares == pytest.approx([policy.alpha_accept / tiers] * 6)
+    draw = np.random.default_rng(4)
+    highest = np.empty((ladders, len(above)))
+    factors = log_factors(np.array([0.0, 1.0, -1.0]), margin, G10)
+    for ladder in range(ladders):
+        seen = draw.choice(3, size=(len(above), pairs), p=(1 - margin - 0.02, margin + 0.01, 0.01))
+        capitals = np.cumsum(factors[:, seen], axis=2)
+        highest[ladder] = log_mixtures(np.moveaxis(capitals, 0, -1), G10).max(axis=1)
+    allowed = binom.ppf(0.999, ladders, policy.alpha_accept)
+    assert 0 < np.any(highest >= above, axis=1).sum() <= allowed
+    assert np.any(highest >= full, axis=1).sum() > allowed, "at full alpha each, they would be too many"

@@ -10,8 +10,10 @@ from service.decision.ending import planned_max_pairs
 from service.decision.policy import Criterion, Policy, Role
 from service.decision.tally import Tally
 from service.decision.thresholds import thresholds
+from service.store.decisions import read, verify
 from service.store.epochs import Epochs, Look, epochs_of, fix
 from service.store.evidence import read_tallies
+from service.store.interventions import Kind, intervene, undo_skip
 from service.store.pairs import record
 
 POLICY = Policy(
@@ -143,3 +145,65 @@ def test_nothing_is_written_when_nothing_is_due(database, fill, look):
     seen = [Look(tier="w8a8", epoch="e1", tallies=tallies)]
     assert fix(database, "m", seen, known, POLICY, limits_of) is known
     assert Epochs().attempt("w8a8", "e1") == 1
+
+
+def restore(database, epoch, **changes):
+    said = {"model": "m", "tier": "w8a8", "reason": "baseline upgraded", "actor": "ops", "at": 1.0}
+    return intervene(database, Kind.RESTORE_ALPHA, epoch=epoch, **said | changes)
+
+
+def test_once_alpha_is_restored_earlier_epochs_are_no_attempts(database, look, fill):
+    for epoch in ("e1", "e2", "e3"):
+        fill(epoch, 3)
+        look(epoch)
+    fill("other", 3, tier="w4a16")
+    assert look("e3").attempt("w8a8", "e3") == 3
+    assert restore(database, "e3")
+    assert not restore(database, "e3")
+    known = look("e3")
+    assert known.attempt("w8a8", "e3") == 1
+    assert known.attempt("w8a8", "not yet") == 2
+    assert known.attempt("w8a8", "e2") == 2, "an epoch that was looked at before is no fresh attempt"
+    fill("e4", 3)
+    fill("e5", 3)
+    assert look("e4").attempt("w8a8", "e4") == 2
+    assert look("e5").attempt("w8a8", "e5") == 3
+    assert look("e3").attempt("w8a8", "e3") == 1
+    (entry,) = read(database, "m")
+    assert (entry.action, entry.actor, entry.tier) == ("restore_alpha", "ops", "w8a8")
+    assert entry.detail == {"epoch": "e3", "reason": "baseline upgraded", "attempts": 3}
+    assert verify(database) is None
+
+
+def test_alpha_may_be_restored_before_the_epoch_has_its_minimum_of_pairs(database, look, fill):
+    fill("e1", 3)
+    look("e1")
+    assert look("e2").attempt("w8a8", "e2") == 2
+    restore(database, "e2")
+    assert look("e2").attempt("w8a8", "e2") == 1
+    fill("e2", 3)
+    assert look("e2").attempt("w8a8", "e2") == 1
+    assert look("e3").attempt("w8a8", "e3") == 2
+
+
+def test_of_two_restorations_the_latest_counts(database, look, fill):
+    for epoch in ("e1", "e2", "e3"):
+        fill(epoch, 3)
+        look(epoch)
+        restore(database, epoch)
+    assert [look("e3").attempt("w8a8", epoch) for epoch in ("e1", "e2", "e3", "e4")] == [1, 2, 1, 2]
+
+
+def test_a_skip_holds_for_its_epoch_until_it_is_undone(database, look):
+    said = {"model": "m", "tier": "w8a8", "epoch": "e1", "actor": "ops", "at": 1.0}
+    assert not undo_skip(database, reason=None, **said)
+    assert intervene(database, Kind.SKIP, reason="known", **said)
+    assert not intervene(database, Kind.SKIP, reason="again", **said)
+    skip = look("e1").skipped("w8a8", "e1")
+    assert (skip.reason, skip.actor) == ("known", "ops")
+    assert look("e1").skipped("w8a8", "e2") is None
+    assert look("e1").skipped("w4a16", "e1") is None
+    assert not undo_skip(database, reason=None, **said | {"epoch": "e2"})
+    assert undo_skip(database, reason="mended", **said)
+    assert look("e1").skipped("w8a8", "e1") is None
+    assert [entry.action for entry in read(database, "m")] == ["skip", "skip_undone"]

@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import Engine, event
 
 from service.decision.evidence import Attribution
-from service.decision.policy import Criterion, Policy
+from service.decision.policy import Criterion, Policy, Role
 from service.decision.tally import Triple
 from service.decision.verdict import Decision
 from service.fleet import Backend, Ladder, Tier
+from service.store.breakdown import read_strata
 from service.store.counting import Counts, Part
 from service.store.database import Database
 from service.store.pairs import add_counts
@@ -155,3 +156,35 @@ def test_what_was_counted_here_are_triples_of_one_pair(
     assert evidence is not None
     assert evidence.tallies["structured_output"].units == {Triple(1, 0, 0): 2, Triple(1, 1, 0): 1}
     assert not recount(database).equal  # no pair says so
+
+
+def test_of_a_criterion_that_is_only_shown_the_present_version_alone_is_read(database: Database) -> None:
+    """Its version is in no epoch, so two of them can be in one."""
+    criteria = (*POLICY.criteria, Criterion(evaluator="loops", role=Role.SHOWN))
+    policy = dataclasses.replace(POLICY, criteria=criteria, tenant_share_cap=0.5)
+    counts = Counts()
+    for evaluator in ("loops", "structured_output"):
+        for version, harm in (("1", 40), ("2", 30)):
+            place = ("m", "w8a8", "candidate", "epoch of w8a8", evaluator, version)
+            part = Part(*place, ("32k-128k/free/whole",), "t", 1, 1, 0, 0)
+            counts.add_conversation([part], harm)
+    with database.write() as connection:
+        add_counts(database, connection, counts)
+    versions = {"loops": "2", "structured_output": "2"}
+    question = dataclasses.replace(QUESTION, policy=policy, versions=versions)
+    evidence = rung(database, question).evidence
+    assert evidence is not None
+    assert {name: tally.n for name, tally in evidence.tallies.items()} == {
+        "loops": 30,
+        "structured_output": 70,  # decisive: its version is in the epoch, so there is but one
+    }
+    assert {name: [tally.n for tally in strata.values()] for name, strata in evidence.strata.items()} == {
+        "loops": [30],
+        "structured_output": [70],
+    }
+    assert evidence.tenants["loops"]["t"].n == 30
+    strata = read_strata(database, "m", "w8a8", "epoch of w8a8", present=question.present)
+    assert [(each.evaluator, each.sums.units) for each in strata] == [
+        ("loops", 30),
+        ("structured_output", 70),
+    ]
