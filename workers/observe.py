@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from random import sample
 
 import httpx
 
@@ -37,6 +38,9 @@ class Patience:
     """How long engines may take to answer, in seconds."""
 
     page: float = 3.0
+    """Between two pieces of a page."""
+    backend: float = 4.0
+    """One backend with all its pages, however slowly they trickle."""
     look: float = 8.0
     """All of them together; who has not answered by then has told nothing."""
 
@@ -97,20 +101,25 @@ def _places(db: Database, ladder: Ladder) -> list[_Place]:
 
 
 async def _ask_all(places: list[_Place], patience: Patience) -> list[EngineFacts | None]:
-    """What each tells, None for silence, in the order of the places."""
+    """What each tells, None for silence, in the order of the places.
+
+    They are asked in any order: were it always the same, as many slow ones as are asked at a time could keep
+    those behind them unheard for ever.
+    """
     gate = asyncio.Semaphore(AT_ONCE)
     found: list[EngineFacts | None] = [None] * len(places)
 
     async def one(number: int, place: _Place) -> None:
         async with gate:
             try:
-                found[number] = await _ask(place, patience.page)
+                async with asyncio.timeout(patience.backend):
+                    found[number] = await _ask(place, patience.page)
             except (Silent, httpx.HTTPError, OSError, ValueError) as error:
                 log.debug("%s/%s %s told nothing: %s", *place.key, place.backend.url, error)
 
     try:
         async with asyncio.timeout(patience.look), asyncio.TaskGroup() as group:
-            for number, place in enumerate(places):
+            for number, place in sample(list(enumerate(places)), len(places)):
                 group.create_task(one(number, place))
     except TimeoutError:
         log.debug("some backends did not tell who they are within %s s", patience.look)

@@ -101,7 +101,7 @@ def _roll_back(guard: Guard, standing: Standing, rung: Rung, lost: Measurement, 
     kept = _slo(guard, standing, below, now)
     if kept is None or kept.shown is not Shown.PASSED or abs(kept.at - lost.at) > SAME_TIME_SECONDS:
         return False
-    if problem_of(guard, standing, rung, below.tier.name) is not None:
+    if problem_of(guard, standing, rung, below.tier.name, now=now) is not None:
         return False
     reasons = [f"slo: {lost.reason}", f"slo of {below.tier.name!r}: {kept.reason}"]
     move(
@@ -137,8 +137,7 @@ def climb(guard: Guard, standing: Standing, *, now: float) -> None:
     if now < _since(standing, rung) + guard.promotion.hold_seconds:
         return
     route = Route(model=model, weights=with_share(standing.route.weights, rung.tier.name, step))
-    if (problem := lacks_room(guard, standing, route, rung.tier.name)) is not None:
-        log.warning("%s: %s stays at %d %%: %s", model, rung.tier.name, rung.weight, problem)
+    if lacks_room(guard, standing, route, rung.tier.name, now=now) is not None:
         return
     try:
         placed = set_route(

@@ -101,7 +101,7 @@ def roll_back_harm(guard: Guard, standing: Standing, rung: Rung, harm: Harm, *, 
     detail: dict[str, object] = {"because": harm.because, "reasons": list(harm.reasons)}
     down: dict[str, str] = {}
     while (target := next_lower_rung(names, rung.tier.name, usable)) is not None:
-        problem = problem_of(guard, standing, rung, target)
+        problem = problem_of(guard, standing, rung, target, now=now)
         if problem is None:
             move(
                 guard,
@@ -124,9 +124,9 @@ def may_serve(rung: Rung) -> bool:
     return rung.verdict is None or (rung.approved and not does_harm(rung))
 
 
-def problem_of(guard: Guard, standing: Standing, rung: Rung, target: str) -> str | None:
+def problem_of(guard: Guard, standing: Standing, rung: Rung, target: str, *, now: float) -> str | None:
     """Why the target cannot take over from the rung, None when it can."""
-    return lacks_room(guard, standing, _route_without(standing, rung, target), target)
+    return lacks_room(guard, standing, _route_without(standing, rung, target), target, now=now)
 
 
 def move(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from celery import Celery, Task
+from redis import RedisError
 
 from service.store.database import StoreUnusable
 from service.store.ledger import copy_from_redis
@@ -125,17 +126,24 @@ def _in_room(
         except StoreUnusable as error:
             log.error("%s: %s", name, error)
         finally:
-            runs = {metrics.series(metrics.GUARD_RUNS, task=name, ending=ending): 1}
-            room.counts.add(runs | _actions(room.guard))
+            _count(room, {metrics.series(metrics.GUARD_RUNS, task=name, ending=ending): 1})
 
     run.__name__, run.__doc__ = work.__name__, work.__doc__
     return run
 
 
-def _actions(guard: Guard) -> dict[str, int]:
-    """What the guard did since it was last asked, as series."""
-    acted = dict(guard.acted)
-    guard.acted.clear()
+def _count(room: GuardRoom, runs: dict[str, int]) -> None:
+    """Count the run, and what the guard did; without Redis what it did is counted another time."""
+    try:
+        room.counts.add(runs | _actions(room.guard.acted))
+    except RedisError as error:
+        log.error("what the guard did is not counted yet: %s", error)
+    else:
+        room.guard.acted.clear()
+
+
+def _actions(acted: Mapping[tuple[str, str], int]) -> dict[str, int]:
+    """What the guard did, as series."""
     return {
         metrics.series(metrics.GUARD_ACTIONS, action=action, model=model): count
         for (action, model), count in acted.items()

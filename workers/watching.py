@@ -31,6 +31,24 @@ ACTIONS = (
 """What it does, as the decision log and the metrics name it."""
 
 
+FIRST_WAIT_SECONDS = 2.0
+LONGEST_WAIT_SECONDS = 30.0
+"""Between two questions to the backends of a tier that has no room."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """A tier without room: not asked again before a while has passed, or the route has changed."""
+
+    problem: str
+    version: int
+    """Of the route that it was about."""
+    until: float
+    """Unix seconds."""
+    pause: float
+    """Seconds, doubled each time."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
     """What watching needs."""
@@ -44,6 +62,8 @@ class Guard:
     """How long a backend may take to say that it is up before a route moves to it."""
     told: set[tuple[str, str, str, str, float | None]] = field(default_factory=set)
     """(action, model, tier, epoch, time of its approval) known to be in the decision log."""
+    waits: dict[tuple[str, str], Wait] = field(default_factory=dict)
+    """By model and tier without room for what it should take."""
     acted: Counter[tuple[str, str]] = field(default_factory=Counter)
     """What was done since it was last read for metrics, by (action, model)."""
 
@@ -53,11 +73,28 @@ def nothing_done(models: Iterable[str]) -> Counter[tuple[str, str]]:
     return Counter(dict.fromkeys(product(ACTIONS, models), 0))
 
 
-def lacks_room(guard: Guard, standing: Standing, route: Route, tier: str) -> str | None:
-    """Why the tier cannot take its share of the route, None when it can; asks its backends."""
+def lacks_room(guard: Guard, standing: Standing, route: Route, tier: str, *, now: float) -> str | None:
+    """Why the tier cannot take its share of the route, None when it can; asks its backends.
+
+    While it has none they are asked less and less often, and a line in the log says when the cause changes.
+    """
+    key, version = (standing.ladder.model, tier), standing.route.version
+    before = guard.waits.get(key)
+    if before is not None and before.version == version and now < before.until:
+        return before.problem
     asked = standing.ladder.tier(tier)
     health = asyncio.run(ask_health(asked, timeout_seconds=guard.health_seconds))
-    return in_the_way(standing.ladder, health, standing.route, route)
+    problem = in_the_way(standing.ladder, health, standing.route, route)
+    if problem is None:
+        guard.waits.pop(key, None)
+        return None
+    pause = FIRST_WAIT_SECONDS
+    if before is not None and before.version == version:
+        pause = min(2 * before.pause, LONGEST_WAIT_SECONDS)
+    if before is None or before.problem != problem:
+        log.warning("%s: %s cannot take more clients: %s", *key, problem)
+    guard.waits[key] = Wait(problem=problem, version=version, until=now + pause, pause=pause)
+    return problem
 
 
 def publish(guard: Guard, route: Route) -> None:

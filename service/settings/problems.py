@@ -25,10 +25,10 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        where = spell(self.place)
+        where, message = spell(self.place), visible(self.message, keep="\n")
         if self.line is not None:
             where = f"{where} (line {self.line})" if where else f"line {self.line}"
-        return f"{where}: {self.message}" if where else self.message
+        return f"{where}: {message}" if where else message
 
 
 @dataclass(slots=True)
@@ -53,15 +53,23 @@ class SettingsError(ValueError):
 
 
 def spell(place: Sequence[str | int]) -> str:
-    """`models.qwen3-32b.ladder[1].backends[0]`; keys with dots or spaces are quoted."""
+    """`models.qwen3-32b.ladder[1].backends[0]`; keys with dots or spaces are quoted, and what cannot be
+    seen is spelled out: escapes and marks of direction would paint what is not there.
+    """
     text = ""
     for step in place:
         if isinstance(step, int):
             text += f"[{step}]"
         else:
+            step = visible(step)
             plain = step != "" and not any(mark in step for mark in '.[]" ')
             text += ("." if text else "") + (step if plain else f'"{step}"')
     return text
+
+
+def visible(text: str, *, keep: str = "") -> str:
+    """The text with everything that is not printable spelled out, but for what is kept."""
+    return "".join(each if each.isprintable() or each in keep else repr(each)[1:-1] for each in text)
 
 
 def _counted(number: int, noun: str) -> str:

@@ -429,3 +429,13 @@ def refusal(path: Path, environ: dict[str, str]) -> SettingsError | None:
     except SettingsError as error:
         return error
     return None
+
+
+def test_what_cannot_be_seen_in_a_key_is_spelled_out(minimal: dict[str, Any], problems: Problems) -> None:
+    """Marks of direction and escapes would paint another message than the one that is meant."""
+    (told,) = problems(minimal | {"pol\u202eici\x1b[31mes": 1})
+    assert told.isprintable()
+    assert "pol\\u202eici\\x1b[31mes" in told
+    tier = {"tier": "x\u2066", "backends": ["http://127.0.0.1:1"], "wei\u200bght": 1}
+    (told,) = problems(minimal | {"models": {"q\u202e": {"ladder": [tier]}}})
+    assert told.isprintable()

@@ -22,7 +22,7 @@ from tests.engines.test_pages import (
     vllm_metrics,
 )
 from tests.launch.conftest import models_page, serving
-from workers.observe import Patience, observe
+from workers.observe import AT_ONCE, Patience, observe
 
 NOW = 1_800_000_000.0
 Pages = dict[str, tuple[int, str]]
@@ -157,3 +157,15 @@ def test_a_change_is_told_once_with_what_was_and_what_is(
     assert "was vllm 0.32.0, is vllm 0.33.0" in told[0]
     assert told[1] == "m/bf16 is settled again: vllm 0.33.0"
     assert len(known_epochs(db, "m", "bf16")) == 2
+
+
+def test_more_slow_backends_than_are_asked_at_a_time_keep_no_later_tier_unheard(db: Database) -> None:
+    with serving(vllm()) as well, socket.create_server(("127.0.0.1", 0)) as silent:
+        hanging = [f"http://127.0.0.1:{silent.getsockname()[1]}/{number}" for number in range(AT_ONCE)]
+        look(
+            db,
+            tier("bf16", *hanging),
+            tier("w8a8", well),
+            patience=Patience(page=60.0, backend=1.0, look=60.0),
+        )
+    assert settled(db, "w8a8") == vllm_facts("auto", 46592)

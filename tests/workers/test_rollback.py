@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import threading
 from collections import Counter
@@ -36,7 +37,7 @@ from tests.workers.guarding import (
     serving,
 )
 from workers.guard import watch_serving
-from workers.watching import Guard
+from workers.watching import Guard, lacks_room
 
 UNSEEN = 0.9
 """A margin that no verdict can show to be exceeded: what rings is the e-detector."""
@@ -310,3 +311,25 @@ def test_it_never_flaps(data: st.DataObject, db: Database, redis_client: redis.R
 
 
 _runs = itertools.count(1)
+
+
+def test_a_tier_without_room_is_asked_less_and_less_often_and_told_once(
+    sqlite_guard_of: GuardMaker, up: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    guard = sqlite_guard_of(DOWN, up, up)
+    approve(guard.db, "w4a16")
+    judged(guard.db, "w4a16", harm=True)
+    asked = []
+    for second in range(0, 300, 2):
+        before = guard.waits.get(("m", "bf16"))
+        watch_serving(guard, now=NOW + second)
+        if guard.waits["m", "bf16"] is not before:
+            asked.append(second)
+    assert asked[:6] == [0, 2, 6, 14, 30, 60]
+    assert {later - sooner for sooner, later in itertools.pairwise(asked[4:])} == {30}
+    assert len([line for line in caplog.messages if "cannot take more clients" in line]) == 1
+    standing = read_standing(guard.db, guard.ladders["m"], guard.question, now=NOW)
+    moved = dataclasses.replace(standing, route=dataclasses.replace(standing.route, version=99))
+    known = guard.waits["m", "bf16"]
+    assert lacks_room(guard, moved, Route.only("m", "bf16"), "bf16", now=NOW + 299) is not None
+    assert guard.waits["m", "bf16"] is not known, "another route is another question"

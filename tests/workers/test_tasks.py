@@ -194,3 +194,17 @@ def test_old_settlements_are_forgotten_and_still_counted(app: Celery, db: Databa
     call(app, tasks.RETAIN)
     assert account(db).processed == 2
     assert lease(db, ["new"], owner="w", now=time.time()) == []
+
+
+def test_redis_away_while_runs_are_counted_stops_and_masks_nothing(
+    app: Celery, valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    call(app, tasks.RETAIN)
+    valkey.kill()
+    try:
+        call(app, tasks.RETAIN)
+        assert any("not counted yet" in line for line in caplog.messages)
+        with pytest.raises(redis.ConnectionError):
+            call(app, tasks.COPY_LEDGER)
+    finally:
+        valkey.start()
