@@ -68,6 +68,7 @@ def check(
     from service.launch.check import Level, all_backends, backend_lines, setup_lines
     from service.launch.check_recall import recall_lines
     from service.launch.check_stores import store_lines
+    from service.settings.problems import visible
 
     lines = setup_lines(settings)
     if not offline:
@@ -76,7 +77,11 @@ def check(
         lines = [*asked, *store_lines(settings), *lines]
     for line in lines:
         colour = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}[line.level]
-        typer.echo(f"{typer.style(f'{line.level:<4}', fg=colour)}  {line.subject}: {line.text}")
+        # A backend's own words may be among them.
+        typer.echo(
+            f"{typer.style(f'{line.level:<4}', fg=colour)}  "
+            f"{visible(line.subject)}: {visible(line.text, keep=chr(10))}"
+        )
     failed = sum(line.level is Level.FAIL for line in lines)
     warned = sum(line.level is Level.WARN for line in lines)
     typer.echo(f"{settings.path}: {failed} failed, {warned} warnings, {len(lines) - failed - warned} ok")

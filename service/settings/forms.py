@@ -83,7 +83,7 @@ def database_url_of(written: str) -> str:
 
 
 def _kept(name: str) -> str:
-    if not name or any(ord(character) < 0x21 or ord(character) == 0x7F for character in name):
+    if not name or " " in name or not name.isprintable():
         raise ValueError("a name is printable text without spaces")
     if "/" in name and name.strip("/") != name:
         raise ValueError("a name neither begins nor ends with a slash")
