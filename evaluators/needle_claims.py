@@ -62,6 +62,28 @@ def is_stated(text: str, begin: int, end: int, *, label: bool) -> bool:
     return _TAKEN_BACK.search(closed[ends.end() :] if ends else "") is None
 
 
+_ASKS = re.compile(
+    r"\b(?:what|which|where|when|who|how much|how many|tell me|tell us|give me|find|extract|look up|look for"
+    r"|report|return|state|list|name|answer)\b|什么|多少|哪|告诉|找出|提取|列出|给出|回答|查一下|查询"
+)
+
+
+def is_asked(text: str, begin: int, end: int) -> bool:
+    """Whether `text[begin:end]`, a name in lower case, stands in a sentence that only asks for it.
+
+    `What is the total in these notes?`, `Read this and tell me the total.` With a digit it may say something.
+    """
+    before = text[max(0, begin - _BEFORE) : begin]
+    last = _LAST_END.match(before)
+    before = before[last.end() :] if last else before
+    after = text[end : end + _AFTER]
+    ends = _SENTENCE_END.search(after)
+    after, mark = (after[: ends.start()], ends.group()) if ends else (after, "")
+    if re.search(r"\d", before + after):
+        return False
+    return mark in ("?", "？") or _ASKS.search(before) is not None
+
+
 def is_cell_of_pair(text: str, begin: int, end: int) -> bool:
     """Whether a value behind `|` is the second of the two cells of its row: of more, columns are named."""
     line = text[text.rfind("\n", max(0, begin - _BEFORE), begin) + 1 : begin]

@@ -60,7 +60,7 @@ def _comes_to_mind(compared: str, digits: str) -> bool:
         return False
     number = int(compared)
     is_round = len(compared.rstrip("0")) <= 1
-    return is_round or 1800 <= number <= 2100 or (number & (number - 1) == 0)
+    return is_round or 1900 <= number <= 2035 or (number & (number - 1) == 0)
 
 
 def gives_away(key: str, value: str) -> bool:

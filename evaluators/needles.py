@@ -1,10 +1,11 @@
 """Natural needles: facts of a captured context whose answer is known without a label.
 
 A needle is a value that occurs exactly once in the whole prompt, stated of a key on its left that stands
-nowhere else: `The access code of the blue room is 4821.`, `Invoice number: INV-20391`, `订单号为 20391`. Who
-mentions a key again may say something else of it, in words that no pattern knows. The closing question (last
-paragraph of the last user turn) yields none, nor does a value that could be guessed from its question.
-Everything is decided by the text and a seed: a capture gives the same needles on every worker.
+nowhere else but in questions: `The access code of the blue room is 4821.`, `Invoice number: INV-20391`,
+`订单号为 20391`. Who mentions a key again may say something else of it, in words that no pattern knows. The
+closing question (last paragraph of the last user turn) yields none, nor does a value that could be guessed
+from its question. Everything is decided by the text and a seed: a capture gives the same needles on every
+worker.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evaluators.exchange import Needle, Request
-from evaluators.needle_claims import is_cell_of_pair, is_stated
+from evaluators.needle_claims import is_asked, is_cell_of_pair, is_stated
 from evaluators.needle_keys import chinese_key, label_key, sentence_key
 from evaluators.needle_values import VALUE, gives_away, is_value
 from evaluators.values import normal, occurrences
@@ -176,7 +177,7 @@ _MOST_PARTS = 1000
 
 
 def _is_named_once(key: str, text: str) -> bool:
-    """Whether a key stands once in a text, where words end; both casefolded."""
+    """Whether a key stands once in a text, where words end, other than in a question; both casefolded."""
     places = 0
     at = text.find(key)
     for _ in range(_MOST_PARTS):
@@ -185,7 +186,7 @@ def _is_named_once(key: str, text: str) -> bool:
         end = at + len(key)
         begins = not (_WORDY.match(key) and _WORDY.match(text[max(0, at - 1) : at]))
         ends = not (_WORDY.match(key[-1]) and _WORDY.match(text[end : end + 1]))
-        places += begins and ends
+        places += begins and ends and not is_asked(text, at, end)
         at = text.find(key, at + 1)
     return False
 

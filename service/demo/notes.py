@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
+from evaluators.needle_values import is_value
 from service.demo.prompt import Kind, Prompt, Turn
 
 MAX_TOKENS = 16
@@ -91,7 +92,15 @@ SCENES = (
 
 
 def _digits(count: int) -> Callable[[Random], str]:
-    return lambda draw: str(draw.randint(10 ** (count - 1), 10**count - 1))
+    return lambda draw: _not_guessed(draw.randint(10 ** (count - 1), 10**count - 1))
+
+
+def _not_guessed(number: int) -> str:
+    """The number, or one nearby where it is so round, or so like a year, that nobody is asked for it."""
+    step = 37 if str(number) < "5" else -37
+    while not is_value(str(number)):
+        number += step
+    return str(number)
 
 
 def _date(draw: Random) -> str:
@@ -100,7 +109,7 @@ def _date(draw: Random) -> str:
 
 
 def _price(draw: Random) -> str:
-    return f"{draw.randint(105, 985)} dollars"
+    return f"{_not_guessed(draw.randint(105, 985))} dollars"
 
 
 FACTS: tuple[Mapping[str, Callable[[Random], str]], ...] = (

@@ -111,6 +111,27 @@ def test_the_closing_question_yields_no_needle_and_a_value_in_it_is_not_unique()
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "asked_for"),
+    [
+        ("What is the door code in these notes?", True),
+        ("Read this and tell me the door code.", True),
+        ("The door code is 4821? No!", False),
+        ("Tell me whether the door code is still 9977.", False),
+        ("Yesterday they talked about the door code.", False),
+        ("9977 is the door code.", False),
+    ],
+)
+def test_a_question_ahead_of_the_context_names_a_key_and_says_nothing(before: str, asked_for: bool) -> None:
+    request = asked(f"{before}\n\n{FILLER}The door code is 4821. {FILLER}")
+    assert facts(request) == ([("door code", "4821")] if asked_for else [])
+
+
+def test_a_question_in_chinese_ahead_of_the_context_says_nothing() -> None:
+    assert facts(asked("请告诉我订单号。\n\n订单号为20391。")) == [("订单号", "20391")]
+    assert facts(asked("我们谈到了订单号。\n\n订单号为20391。")) == []
+
+
 def test_the_last_user_turn_is_the_one_with_the_closing_question() -> None:
     request = chat(
         ("system", "The ticket number is T-55512."),
