@@ -183,7 +183,7 @@ def _held_to(document: Document) -> HeldTo:
             if finding["max_pairs"] is not None
         },
         age_seconds=_maybe(document["age_seconds"]),
-        restored=document["alpha_restored"],
+        restored=document.get("alpha_restored"),
     )
 
 
