@@ -59,7 +59,7 @@ class VerdictTable:
         wide = options.max_width >= WIDE
         yield _table(self.verdict, wide=wide)
         if not wide:
-            for finding in self.verdict.findings:
+            for finding in _listed(self.verdict):
                 line = f"{_named(finding)}: {_why(finding)}"
                 # Most reasons of a verdict are those of its findings, and stand in the line of the decision.
                 if line not in self.verdict.reasons:
@@ -75,9 +75,14 @@ def _table(verdict: Verdict, *, wide: bool) -> Table:
     table.add_column("decision", no_wrap=True)
     if wide:
         table.add_column("reason", ratio=1)
-    for finding in verdict.findings:
+    for finding in _listed(verdict):
         table.add_row(*_cells(finding, wide=wide))
     return table
+
+
+def _listed(verdict: Verdict) -> list[Finding]:
+    """Every criterion that decides, and those only shown of which there is something to show."""
+    return [each for each in verdict.findings if each.n or each.role is Role.DECISIVE]
 
 
 def gates_line(verdict: Verdict) -> Text:

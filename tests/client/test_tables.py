@@ -399,3 +399,15 @@ def test_lists_cut_nothing_off_in_a_narrow_terminal() -> None:
     # The place may take two lines, a criterion's name and its numbers stand in one.
     row = next(line for line in at_80.splitlines() if "long_context_recall" in line)
     assert row.split() == ["long_context_recall", "123456", "123456", "0", "0", "0"]
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_a_criterion_that_is_only_shown_and_met_nothing_takes_no_line(width: int) -> None:
+    idle = replace(FINDING, criterion="tool_use", role=Role.SHOWN, n=0, conversations=0, harm=0)
+
+    def table(*findings: Finding) -> str:
+        return printed(VerdictTable(replace(VERDICT, findings=findings)), width=width)
+
+    assert "tool_use" not in table(FINDING, idle)
+    assert "tool_use" in table(FINDING, replace(idle, role=Role.DECISIVE))
+    assert "tool_use" in table(FINDING, replace(idle, n=1, conversations=1))

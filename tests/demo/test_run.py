@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from service.client.readings import read_verdict
+from service.decision.policy import Role
 from service.decision.verdict import Decision
 from service.demo.plan import QUICK
 from service.demo.run import Wanted, run
@@ -39,7 +40,8 @@ def test_a_run_ends_with_verdicts_a_report_and_nothing_left_running(tmp_path: Pa
     (verdict,) = (read_verdict(document).verdict for document in written["verdicts"])
     # Eight requests decide nothing, whatever was answered.
     assert verdict.decision is Decision.UNDECIDED
-    counted = {finding.criterion: finding.n for finding in verdict.findings}
+    decisive = [finding for finding in verdict.findings if finding.role is Role.DECISIVE]
+    counted = {finding.criterion: finding.n for finding in decisive}
     assert counted == {"structured_output": 3, "long_context_recall": 9, "refusal": 8}
     counters = written["ledger"]["counters"]
     assert (counters["seen"], counters["sampled"], counters["processed"]) == (8, 8, 8)
