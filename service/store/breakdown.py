@@ -83,9 +83,7 @@ def suspicious_strata(
     most = Counter[str]()
     for (_, _, stratum), times in discordant.items():
         most[stratum] = max(most[stratum], times)
-    statement = _suspicious(
-        tuple((each.evaluator, each.margin, each.hypothesis) for each in policy.visible), universe
-    )
+    statement = _suspicious(tuple((each.evaluator, each.margin, each.hypothesis) for each in policy.visible))
     asked = {
         **at_places(model, places, present),
         "least": int(least * DRIFT_UNIT),
@@ -96,7 +94,9 @@ def suspicious_strata(
     }
     counts: defaultdict[tuple[str, ...], list[TallyCount]] = defaultdict(list)
     for tier, arm, epoch, evaluator, stratum, *count in connection.execute(statement, asked).all():
-        counts[tier, arm, epoch, evaluator, stratum].append(TallyCount(*count))
+        # Here, since PostgreSQL would compare every row with a list of parameters, name by name.
+        if stratum in universe:
+            counts[tier, arm, epoch, evaluator, stratum].append(TallyCount(*count))
     ahead = Counts()
     for parts in overtook:
         for stratum in dict.fromkeys(name for part in parts for name in part.strata):
@@ -114,7 +114,7 @@ def suspicious_strata(
 
 
 @lru_cache(maxsize=8)
-def _suspicious(criteria: tuple[tuple[str, float, Hypothesis], ...], universe: frozenset[str]) -> Select[Any]:
+def _suspicious(criteria: tuple[tuple[str, float, Hypothesis], ...]) -> Select[Any]:
     """The histograms of strata whose units exceed the margin by `least` in sum, 2^-32; made once."""
     sums, counted = stratum_sums, stratum_tallies
     key = (*Place._fields, "evaluator", "stratum")
@@ -122,7 +122,6 @@ def _suspicious(criteria: tuple[tuple[str, float, Hypothesis], ...], universe: f
         select(*(sums.c[name] for name in (*key, "version")))
         .where(
             within(sums),
-            sums.c.stratum.in_(sorted(universe)),
             or_(
                 _beyond(criteria, bindparam("least", type_=BigInteger)),
                 sums.c.stratum.in_(bindparam("once", expanding=True))
