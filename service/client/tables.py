@@ -5,7 +5,7 @@ Text from elsewhere is printed as text, never as markup or escape codes: a reaso
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -106,8 +106,13 @@ def decision_line(verdict: Verdict) -> Text:
     return line
 
 
-def policy_lines(criteria: Sequence[CriterionAsked], production: Sequence[CriterionAsked]) -> Table:
-    """The policy in force, and below it what production's would still need on the same evidence."""
+def policy_lines(reading: VerdictReading) -> Table:
+    """What the policy in force decides by, and below it what production's would need on the same evidence."""
+    deciding = {each.criterion for each in reading.verdict.findings if each.role is Role.DECISIVE}
+    criteria, production = (
+        [each for each in asked if each.criterion in deciding]
+        for asked in (reading.criteria, reading.production)
+    )
     lines = Table.grid(padding=(0, 1, 0, 0))
     lines.add_row("policy:", plain("\n".join(map(_asked, criteria))))
     if production:
@@ -132,7 +137,7 @@ def verdict_view(reading: VerdictReading) -> RenderableType:
         VerdictTable(verdict),
         *worst_strata_lines(verdict, reading.held_to),
         gates_line(verdict),
-        policy_lines(reading.criteria, reading.production),
+        policy_lines(reading),
         *ends_line(verdict, reading.held_to),
         *([] if restored is None else [plain(f"alpha restored {restored}")]),
         footing,
@@ -140,9 +145,9 @@ def verdict_view(reading: VerdictReading) -> RenderableType:
 
 
 def worst_strata_lines(verdict: Verdict, held_to: HeldTo) -> Iterator[Text]:
-    """Of every criterion with evidence of harm in some stratum, the worst one and what it would take."""
+    """Of every criterion that decides, the stratum with most evidence of harm, and what would reject."""
     for finding in verdict.findings:
-        if finding.worst_strata and finding.worst_strata[0].log_e_harm > 0:
+        if finding.role is Role.DECISIVE and finding.worst_strata and finding.worst_strata[0].log_e_harm > 0:
             worst = finding.worst_strata[0]
             yield plain(
                 f"worst stratum of {finding.criterion}: {worst.stratum}, {worst.harm} harms and "
@@ -156,7 +161,9 @@ def ends_line(verdict: Verdict, held_to: HeldTo) -> Iterator[Text]:
     open_ends = [
         f"{finding.criterion} at {held_to.max_pairs[finding.criterion]:,} pairs"
         for finding in verdict.findings
-        if finding.decision is Decision.UNDECIDED and finding.criterion in held_to.max_pairs
+        if finding.role is Role.DECISIVE
+        and finding.decision is Decision.UNDECIDED
+        and finding.criterion in held_to.max_pairs
     ]
     if open_ends:
         yield plain(f"not shown, if still undecided: {', '.join(open_ends)}")
