@@ -193,6 +193,11 @@ def recent_pairs(
     wanted = (units.c.model == model) & (units.c.tier == tier) & (units.c.arm == Arm.CANDIDATE.value)
     if discordant_only:
         wanted &= units.c.discordant & (pairs.c.baseline_passed != pairs.c.candidate_passed)
+    return latest_pairs(db, wanted, limit)
+
+
+def latest_pairs(db: Database, wanted: ColumnElement[bool], limit: int) -> list[RecentPair]:
+    """The latest pairs of which a condition on `units` and `pairs` holds, newest first."""
     of_unit = ("capture_id", "tier", "evaluator", "version", "epoch", "conversation", "stratum")
     of_pair = [column.name for column in pairs.columns if column.name != "unit_id"]
     with db.read() as connection:

@@ -12,9 +12,9 @@ from itertools import islice
 from sqlalchemy import ColumnElement, func, or_, select
 
 from service.store.database import Database
-from service.store.evidence import RecentPair
+from service.store.evidence import RecentPair, latest_pairs
 from service.store.schema import pairs, units
-from service.store.units import Arm, PairOutcome, PairRow
+from service.store.units import Arm, PairOutcome
 
 MOST_STRATA = 5
 """From which examples are taken, the worst first."""
@@ -69,7 +69,7 @@ def worst_pairs(
     examples = [
         example
         for stratum in islice(strata, MOST_STRATA)
-        for example in _latest(db, wanted & (units.c.stratum == stratum), each)
+        for example in latest_pairs(db, wanted & (units.c.stratum == stratum), each)
     ]
     return WorstPairs(
         evaluator=evaluator,
@@ -93,33 +93,3 @@ def _counted(
             .order_by(amount.desc(), *names)
         ).all()
     return {tuple(str(name) for name in row[:-1]): int(row[-1]) for row in rows}
-
-
-def _latest(db: Database, wanted: ColumnElement[bool], limit: int) -> list[RecentPair]:
-    of_unit = (
-        "capture_id",
-        "tier",
-        "evaluator",
-        "version",
-        "epoch",
-        "conversation",
-        "stratum",
-        "counted",
-        "at",
-    )
-    of_pair = [column.name for column in pairs.columns if column.name != "unit_id"]
-    with db.read() as connection:
-        rows = connection.execute(
-            select(units, pairs)
-            .join(pairs, pairs.c.unit_id == units.c.unit_id)
-            .where(wanted)
-            .order_by(units.c.at.desc(), units.c.unit_id, pairs.c.item)
-            .limit(limit)
-        ).mappings()
-        return [
-            RecentPair(
-                **{name: row[units.c[name]] for name in (*of_unit, "counted", "at")},
-                pair=PairRow(**{name: row[pairs.c[name]] for name in of_pair}),
-            )
-            for row in rows
-        ]
