@@ -61,6 +61,14 @@ class Tier:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Slo:
+    """Limits that a request must keep for its tokens to count, in seconds."""
+
+    ttft_seconds: float
+    tpot_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What one proxy takes of a model's requests, over all its processes; None = no limit."""
 

@@ -12,9 +12,10 @@ the source of the JSON Schema) -> `complaints` (what pydantic found, in the word
 Imported only by roots: `service.cli`, `service.demo`, `service.launch`, `workers.app`.
 """
 
+from service.fleet import Slo
 from service.settings.load import load
 from service.settings.problems import Problem, SettingsError
-from service.settings.values import ApiListen, Money, ProbePlan, Settings, ShadowPlan, Slo
+from service.settings.values import ApiListen, Money, ProbePlan, Settings, ShadowPlan
 
 __all__ = [
     "ApiListen",

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from evaluators.score import Evaluator
+from service.fleet import Slo
 from service.proxy.config import ClientLimits, Mirroring, ProxyConfig, Timeouts
 from service.settings import places
 from service.settings.forms import database_url_of, redis_url_of
@@ -18,7 +19,7 @@ from service.settings.promotion import build_promotion
 from service.settings.secrets import sampling_salt
 from service.settings.shape import TiergateShape
 from service.settings.units import listen_or_socket
-from service.settings.values import ApiListen, Money, ProbePlan, Settings, ShadowPlan, Slo
+from service.settings.values import ApiListen, Money, ProbePlan, Settings, ShadowPlan
 from service.settings.variables import complaints_of
 
 NO_REDIS = "redis://127.0.0.1:6379/0"

@@ -11,7 +11,7 @@ from evaluators.exchange import AnswerRule
 from evaluators.score import Evaluator
 from service.decision.policy import DECISIVE_BY_DEFAULT, Policy
 from service.decision.ramp import AT_ONCE, Promotion
-from service.fleet import Ladder, Tier
+from service.fleet import Ladder, Slo, Tier
 from service.proxy.config import ProxyConfig
 from service.store.capture import Keyring
 
@@ -56,14 +56,6 @@ class ProbePlan:
     """Added to a probe's body, such as what turns thinking off."""
     tokens_per_day: int | None = None
     """Prompt plus answer tokens that one model's probes may spend a day; None = only the shadow budget."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slo:
-    """Limits a request must keep for its tokens to count, in seconds."""
-
-    ttft_seconds: float
-    tpot_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
