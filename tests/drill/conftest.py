@@ -13,8 +13,8 @@ import httpx
 import pytest
 import yaml
 
-from service.launch.ports import free_port
 from tests.acceptance.conftest import BACKEND, MODEL, until
+from tests.ports import free_port
 
 
 @dataclass(frozen=True, slots=True)

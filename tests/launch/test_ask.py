@@ -9,7 +9,6 @@ import pytest
 
 from service.engines.facts import EngineFacts
 from service.fleet import Backend, BackendTls
-from service.launch import free_port
 from service.launch.ask import Answered, Unusable, ask_all
 from tests.authority import Authority
 from tests.engines.test_pages import (
@@ -21,6 +20,7 @@ from tests.engines.test_pages import (
     vllm_metrics,
 )
 from tests.launch.conftest import Pages, models_page, serving
+from tests.ports import free_port
 from tests.workers.scripted import Reply, ScriptedBackend
 
 VLLM: Pages = {

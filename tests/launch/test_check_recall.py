@@ -10,7 +10,6 @@ import pytest
 import yaml
 
 from evaluators.long_context_recall import LongContextRecall
-from service.launch import free_port
 from service.launch.ask import ask_all
 from service.launch.check import Level, Line, all_backends
 from service.launch.check_recall import QUESTIONS, own_questions, recall_lines
@@ -18,6 +17,7 @@ from service.settings import load
 from service.settings.values import ProbePlan
 from tests.launch.answering import guessing, reading, refusing, reply, thinking
 from tests.launch.conftest import models_page, serving
+from tests.ports import free_port
 
 Script = Callable[[dict[str, Any]], tuple[int, Any]]
 PAGES = {"/health": (200, ""), "/v1/models": (200, models_page("qwen"))}

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from service.launch import Supervisor, free_port
+from service.launch import Supervisor
 from service.launch.check import Level, Line
 from service.launch.check_stores import is_too_old, store_lines
 from service.launch.valkey import embedded_valkey
 from service.settings import load
 from service.store.database import open_database
 from tests.conftest import ValkeyServer
+from tests.ports import free_port
 
 Asked = Callable[..., dict[str, Line]]
 

@@ -4,8 +4,9 @@ import socket
 
 import pytest
 
-from service.launch import Part, at_once, free_port, http_ok, listens, logs
+from service.launch import Part, at_once, http_ok, listens, logs
 from tests.launch.conftest import serving
+from tests.ports import free_port
 
 
 def test_a_part_without_a_check_is_ready_at_once() -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from service.fleet import Limits, Route
-from service.launch.ports import free_port
 from service.proxy.config import AccessLogPlan, Mirroring, Timeouts
 from service.proxy.traffic.access_lines import FIELDS, KNOWN_PATHS, Lines, address
 from service.proxy.traffic.telling import snapshot
+from tests.ports import free_port
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
 from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, ladder

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 
-from service.launch.ports import free_port
 from service.proxy.config import AccessLogPlan
 from service.proxy.gauges import access_log
 from service.proxy.gauges.access_log import MOST_LINES, ONE_WRITE, AccessLog, check_writable
@@ -183,6 +182,7 @@ WRITER = """
 import asyncio, sys
 from service.proxy.gauges.access_log import AccessLog
 from service.proxy.config import AccessLogPlan
+from tests.ports import free_port
 
 async def main():
     log = AccessLog(AccessLogPlan(to=sys.argv[1]))

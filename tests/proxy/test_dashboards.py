@@ -12,10 +12,10 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.launch.ports import free_port
 from service.proxy.config import ProxyConfig
 from service.proxy.gauges.exposition import HELP
 from service.proxy.traffic.access_lines import FIELDS
+from tests.ports import free_port
 from tests.proxy.processes import running
 from tests.proxy.raw_client import post
 from tests.proxy.standing import StartBackend

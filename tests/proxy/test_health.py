@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from service.fleet import Backend
-from service.launch.ports import free_port
 from service.proxy.traffic.health import NoAnswer, Watches, probe, watch_forever
 from service.proxy.traffic.pool import FAILURES_TO_EJECT, Server
+from tests.ports import free_port
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, eventually, ladder, turns

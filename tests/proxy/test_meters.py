@@ -10,10 +10,10 @@ import time
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.launch.ports import free_port
 from service.proxy.gauges.exposition import HELP, Totals
 from service.proxy.gauges.meters import BOUNDS, OWN_SECONDS, SECONDS, Histogram
 from service.proxy.traffic.telling import snapshot
+from tests.ports import free_port
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
 from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, ladder

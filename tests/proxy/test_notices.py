@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from service.launch.ports import free_port
 from service.proxy.traffic.health import Watches
 from service.proxy.traffic.notices import QUIET_SECONDS, SAME_SECONDS, Notices, why_unreached
 from tests.authority import Authority
+from tests.ports import free_port
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import OK, Peer, Received
 from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, ladder

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from service.fleet import Route
-from service.launch.ports import free_port
 from service.proxy.config import Mirroring, Timeouts
 from service.store.capture import Ending
+from tests.ports import free_port
 from tests.proxy.raw_client import Answered, get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received, Script
 from tests.proxy.standing import StartBackend, StartProxy, eventually, ladder

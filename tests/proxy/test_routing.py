@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from service.fleet import Route
-from service.launch.ports import free_port
 from service.proxy.entry.admission import anchor_of, percent_of
 from service.proxy.traffic.routing import RouteBook, is_split, rungs_down, tier_at
+from tests.ports import free_port
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import CHUNKED, Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, ladder

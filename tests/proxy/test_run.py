@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from service.fleet import Route
-from service.launch.ports import free_port
 from service.proxy.config import ProxyConfig
 from service.proxy.processes.run import run
 from service.store.account import STALE_SECONDS
@@ -24,6 +23,7 @@ from service.store.database import open_database
 from service.store.ledger import account
 from tests.conftest import ValkeyServer
 from tests.patience import PATIENCE
+from tests.ports import free_port
 from tests.proxy.processes import running
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received

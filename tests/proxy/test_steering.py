@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from service.launch.ports import free_port
 from tests.authority import Authority
 from tests.conftest import ValkeyServer
 from tests.patience import PATIENCE
+from tests.ports import free_port
 from tests.proxy.commanded import Commanded, commanded
 from tests.proxy.processes import Running
 from tests.proxy.raw_client import RawClient, post
