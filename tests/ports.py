@@ -23,8 +23,10 @@ def share(worker: int, workers: int) -> range:
 
 
 def _ours() -> Iterator[int]:
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    ports = share(worker, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    # One that replaces another that crashed has the next number.
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % workers
+    ports = share(worker, workers)
     # Another run of the tests on this machine most likely begins elsewhere.
     begin = secrets.randbelow(len(ports))
     return itertools.cycle([*ports[begin:], *ports[:begin]])
