@@ -24,7 +24,9 @@ from sqlalchemy.exc import (
     ProgrammingError,
 )
 
-from service.store import engine_tables as engine_tables  # its tables belong to the same schema
+from service.store import corpus_tables as corpus_tables  # its tables belong to the same schema
+from service.store import engine_tables as engine_tables
+from service.store import job_tables as job_tables
 from service.store import schema
 from service.store import tally_tables as tally_tables
 

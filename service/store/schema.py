@@ -23,8 +23,8 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = 5
-UPGRADABLE = frozenset({3})
+VERSION = 6
+UPGRADABLE = frozenset({3, 5})
 """Older versions that `tiergate recount --upgrade` makes into this one."""
 
 metadata = MetaData()
@@ -289,6 +289,7 @@ measurements = Table(
     Column("shown", String, nullable=False),
     Column("reason", Text, nullable=False),
     Column("numbers", Text, nullable=False),  # canonical JSON
+    Column("run", Integer),  # j: which run of the epoch; NULL when nothing was looked at
 )
 
 detectors = Table(

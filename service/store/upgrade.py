@@ -15,11 +15,15 @@ from service.store.recount import EVERY, rebuild
 from service.store.schema import schema_version, units
 from service.strata import split_crossed
 
+_BEFORE_COUNTS = 3
+"""The last version whose counts are made again; later ones lack tables and columns only."""
+
 
 def upgrade(url: str, *, told: Callable[[int, int], None] | None = None, every: int = EVERY) -> int | None:
     """How many units were counted again; None when nothing was to be done. Raises StoreUnusable.
 
-    One transaction: after a failure the database is as it was.
+    From version 5 on only tables are added, and nothing has to be counted. One transaction: after a failure
+    the database is as it was.
     """
     database = connect(url)
     try:
@@ -35,15 +39,21 @@ def upgrade(url: str, *, told: Callable[[int, int], None] | None = None, every: 
                     f"the database {database.shown_url} has schema version {version}, which this Tiergate "
                     f"cannot upgrade to {schema.VERSION}"
                 )
-            _change(database, connection)
-            counted = rebuild(database, connection, told=told, every=every)
+            if version == _BEFORE_COUNTS:
+                _change_counts(database, connection)
+            schema.metadata.create_all(connection)  # tables that an older version did not have
+            if "run" not in {column["name"] for column in inspect(connection).get_columns("measurements")}:
+                connection.exec_driver_sql("ALTER TABLE measurements ADD COLUMN run INTEGER")
+            counted = 0
+            if version == _BEFORE_COUNTS:
+                counted = rebuild(database, connection, told=told, every=every)
             connection.execute(update(schema_version).values(version=schema.VERSION))
             return counted
     finally:
         database.close()
 
 
-def _change(database: Database, connection: Connection) -> None:
+def _change_counts(database: Database, connection: Connection) -> None:
     """From version 3: counts by stratum and tenant beside a small tally; strata told by workers."""
     false = "0" if database.is_sqlite else "false"
     for statement in (
