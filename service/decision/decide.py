@@ -14,7 +14,14 @@ from collections.abc import Iterator
 from service.decision.ending import out_of_time
 from service.decision.evidence import Evidence
 from service.decision.finding import NO_TALLIES, find
-from service.decision.gates import Gated, attribution_gate, control_gate, coverage_gate, measured_gate
+from service.decision.gates import (
+    Gated,
+    attribution_gate,
+    control_gate,
+    coverage_gate,
+    money_measured,
+    slo_measured,
+)
 from service.decision.policy import Gate, LadderRule, Policy, Role
 from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds, thresholds
@@ -70,8 +77,8 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
         Gate.CONTROL: control_gate(policy, evidence, limits),
         Gate.COVERAGE: coverage_gate(policy, evidence.coverage),
         Gate.ATTRIBUTION: attribution_gate(policy, evidence.attribution),
-        Gate.SLO: measured_gate(policy, Gate.SLO, evidence.slo),
-        Gate.MONEY: measured_gate(policy, Gate.MONEY, evidence.money),
+        Gate.SLO: slo_measured(policy, evidence),
+        Gate.MONEY: money_measured(policy, evidence),
     }
     below: tuple[str, ...] = ()
     if policy.ladder_rule is LadderRule.FIXED_SEQUENCE and rung_below not in (None, Decision.ACCEPT):

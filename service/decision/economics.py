@@ -2,11 +2,12 @@
 
     unit cost      = price per hour x 1e6 / (SLO-qualified output tok/s x 3600)         per million tokens
     effective cost = unit cost / (1 - retry rate)
-    net benefit    = c_B - c_Q - k c_B dF - operations                                  per request
+    net benefit    = c_B - c_Q - (k c_B + p) dF - operations                            per request
 
 c_B, c_Q are the request costs of baseline and candidate, dF the rise of the share of requests with any
-failure, k the cost of one failure in baseline requests. Retries are charged once: either in the effective
-cost or in k. Money is in whatever currency the price has.
+failure, k the cost of one failure in baseline requests, p what it costs besides (`failure_chain`). Retries
+are charged once: they are in k, so that the net benefit is made of unit costs, and the effective cost is
+shown beside it and never added. Money is in whatever currency the price has.
 """
 
 from __future__ import annotations
@@ -54,13 +55,6 @@ def request_cost(cost: float, *, mean_output_tokens: float) -> float:
     return cost * mean_output_tokens / 1e6
 
 
-def failure_weight(*, retry: float = 1.0, escalate: float = 6.0, escalate_share: float = 0.5) -> float:
-    """k: one failure in baseline requests. 4 by default: a retry, and half of those escalate at six times."""
-    if retry < 0 or escalate < 0 or not 0 <= escalate_share <= 1:
-        raise ValueError("retry and escalate must be at least 0, escalate_share in [0, 1]")
-    return retry + escalate_share * escalate
-
-
 def advantage(*, throughput_ratio: float, failure_rise: float, weight: float) -> float:
     """How many times cheaper a request is in the end: 1 / (1 / ratio + k dF), at equal price and length.
 
@@ -104,14 +98,20 @@ def ratio_of_blocks(numerator: Sequence[float], denominator: Sequence[float], *,
 
 
 def net_benefit(
-    *, baseline: Estimate, candidate: Estimate, failure_rise: Estimate, weight: float, operations: float = 0.0
+    *,
+    baseline: Estimate,
+    candidate: Estimate,
+    failure_rise: Estimate,
+    weight: float,
+    price: float = 0.0,
+    operations: float = 0.0,
 ) -> Estimate:
     """Net benefit per request with MOVER limits (Zou & Donner 2008, Stat Med 27:1693).
 
-    L = est - sqrt((c_B - l_B)^2 + (u_Q - c_Q)^2 + (k c_B)^2 (u_F - dF)^2), U mirrored.
-    All limits that enter have one level.
+    L = est - sqrt((c_B - l_B)^2 + (u_Q - c_Q)^2 + (k c_B + p)^2 (u_F - dF)^2), U mirrored.
+    All limits that enter have one level. `weight` is k, `price` p.
     """
-    charge = weight * baseline.value
+    charge = weight * baseline.value + price
     value = baseline.value - candidate.value - charge * failure_rise.value - operations
     down = math.hypot(
         baseline.value - baseline.lower,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from service.decision.correction import Labels
 from service.decision.tally import Tally
 
 
@@ -23,6 +24,13 @@ class Measured:
 
     shown: Shown
     reason: str
+    """One sentence with both numbers."""
+    numbers: Mapping[str, float | int | str] = field(default_factory=dict)
+    """What it rests on, by name; `margin` and `alpha` are what it was held to."""
+    run: int | None = None
+    """j: which run of the epoch, so that its alpha was alpha_j; None when nothing was looked at."""
+    age_seconds: float | None = None
+    """Since the end of the run; None outside a store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +85,8 @@ class Evidence:
     """Since the first counted pair of the epoch."""
     slo: Measured | None = None
     money: Measured | None = None
+    measured_within: float | None = None
+    """Seconds; a load run that ended before counts as none. None = however old."""
     skipped: str | None = None
     """Why an admin lets the tiers above do without this one (statistics A4); None while they need it."""
     skipped_below: tuple[str, ...] = ()
@@ -85,6 +95,8 @@ class Evidence:
     """Who gave this tier its alpha back, when and why, so that earlier epochs are no attempts (A5)."""
     max_pairs: Mapping[str, int] = field(default_factory=dict)
     """N_max by evaluator name, fixed once per epoch (statistics A13); without one, no end."""
+    labels: Mapping[str, Labels] = field(default_factory=dict)
+    """What people say of a random sample of the counted pairs, by evaluator name (ADR 27)."""
 
     def __post_init__(self) -> None:
         if self.attempt < 1 or self.tiers_under_test < 1:

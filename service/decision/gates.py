@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from service.decision.eprocess import Differences, log_e_harm
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
+from service.decision.money import at_terms
 from service.decision.policy import Asked, Gate, Policy, Units
 from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds
 from service.decision.verdict import GateState
-from service.decision.wording import compared_e_values, compared_shares
+from service.decision.wording import ago, compared_e_values, compared_shares, span
 
 WORTH_COVERING = 0.02
 """Strata with at least this share of real traffic must be in the evidence."""
@@ -126,15 +127,56 @@ def attribution_gate(policy: Policy, attribution: Attribution | None) -> Gated:
     return Gated(state=GateState.PASSED)
 
 
-def measured_gate(policy: Policy, gate: Gate, measured: Measured | None) -> Gated:
-    """A gate that a load run decides: SLO or money."""
+def slo_measured(policy: Policy, evidence: Evidence) -> Gated:
+    """The SLO gate: the latest load run, unless it is too old, or was held to another margin."""
+    measured = evidence.slo
+    if measured is not None:
+        measured = _at_margin(measured, policy.load_runs.slo_margin)
+    return _measured(policy, Gate.SLO, measured, evidence.measured_within)
+
+
+def money_measured(policy: Policy, evidence: Evidence) -> Gated:
+    """The money gate: the figures of the latest load run, at what the policy says a failure costs."""
+    measured = evidence.money
+    if measured is not None:
+        measured = at_terms(measured, policy.load_runs)
+    return _measured(policy, Gate.MONEY, measured, evidence.measured_within)
+
+
+def _measured(policy: Policy, gate: Gate, measured: Measured | None, within: float | None) -> Gated:
     if policy.gates[gate] is Asked.OFF:
         return Gated(state=GateState.NOT_ASKED)
     if measured is None:
         return Gated(state=GateState.MISSING, reasons=(f"missing_{gate}",))
+    age = measured.age_seconds
+    if age is not None and within is not None and age > within:
+        old = (
+            f"missing_{gate}: the last load run ended {ago(age)}, and after {span(within)} it counts as none"
+        )
+        return Gated(state=GateState.MISSING, reasons=(old,))
     state = {
         Shown.PASSED: GateState.PASSED,
         Shown.FAILED: GateState.FAILED,
         Shown.UNDECIDED: GateState.UNDECIDED,
     }[measured.shown]
-    return Gated(state=state, reasons=() if state is GateState.PASSED else (f"{gate}: {measured.reason}",))
+    when = "" if age is None else f" (load run {ago(age)})"
+    told = f"{gate}: {measured.reason}{when}"
+    return Gated(state=state, reasons=() if state is GateState.PASSED else (told,))
+
+
+def _at_margin(measured: Measured, margin: float) -> Measured:
+    """A run that passed at a wider margin has not passed at this one, nor failed that failed at a lesser."""
+    held_to = measured.numbers.get("margin")
+    if not isinstance(held_to, float):
+        return measured
+    if measured.shown is Shown.PASSED and held_to > margin:
+        told = (
+            f"passed at a margin of {held_to:g} > {margin:g}, the policy's; the next load run is held to that"
+        )
+    elif measured.shown is Shown.FAILED and held_to < margin:
+        told = (
+            f"failed at a margin of {held_to:g} < {margin:g}, the policy's; the next load run is held to that"
+        )
+    else:
+        return measured
+    return replace(measured, shown=Shown.UNDECIDED, reason=told)

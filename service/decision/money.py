@@ -4,21 +4,21 @@ Costs come from fresh blocks, each arm at its own best rate; a sweep's own block
 and do not count. The failures are of any criterion, one pair a request. All limits have level 1 - 2 alpha:
 Student's t over blocks, Tango's for the failures (over conversations, with their design effect), combined by
 MOVER (`economics.net_benefit`). Passed if the lower limit is above 0, failed if the upper is below it: each
-errs about alpha of the time, at one look per load run. The j-th run of an epoch is to be held to alpha_j, as
-epochs are (A5, `multiplicity.attempt_alpha`).
+errs about alpha of the time, at one look per load run. The j-th run of an epoch is held to alpha_j, as epochs
+are (A5). Who runs one asks `service.store.measurements.held_to` for j and alpha_j, takes the failures from
+`service.store.failures`, and keeps what the gate says by `put_measurement`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from service.decision import tango
 from service.decision.clusters import design_effect
 from service.decision.economics import (
     Estimate,
-    failure_weight,
     mean_of_blocks,
     money_shown,
     net_benefit,
@@ -26,9 +26,10 @@ from service.decision.economics import (
     unit_cost,
 )
 from service.decision.evidence import Measured, Shown
+from service.decision.failure_chain import FailureChain
+from service.decision.slo import NO_ALPHA
 from service.decision.tally import Tally
-
-LEAST_BLOCKS = 8
+from service.decision.terms import DEFAULT_TERMS, Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,18 +47,24 @@ class Arm:
         if not all(math.isfinite(rate) and rate >= 0 for rate in self.tokens_per_second):
             raise ValueError("tokens per second must be finite and at least 0 in every block")
 
-    def costs(self, level: float) -> Estimate:
-        """Cost of one request with limits; every block must have served some."""
+    def unit_costs(self, level: float) -> Estimate:
+        """Cost of a million tokens with limits; every block must have served some."""
         return mean_of_blocks(
             [
-                request_cost(
-                    unit_cost(price_per_hour=self.price_per_hour, tokens_per_second=rate),
-                    mean_output_tokens=self.mean_output_tokens,
-                )
+                unit_cost(price_per_hour=self.price_per_hour, tokens_per_second=rate)
                 for rate in self.tokens_per_second
             ],
             level=level,
         )
+
+    def costs(self, level: float) -> Estimate:
+        """Cost of one request with limits."""
+        found = self.unit_costs(level)
+        each = [
+            request_cost(cost, mean_output_tokens=self.mean_output_tokens)
+            for cost in (found.value, max(0.0, found.lower), found.upper)
+        ]
+        return Estimate(value=each[0], lower=each[1], upper=each[2])
 
 
 def failure_rise(failures: Tally, *, level: float) -> Estimate:
@@ -76,34 +83,87 @@ def money_gate(
     failures: Tally,
     *,
     alpha: float,
-    weight: float | None = None,
+    terms: Terms = DEFAULT_TERMS,
     operations: float = 0.0,
 ) -> Measured:
-    """What one load run shows. `weight`: k, one failure in baseline requests; 4 unless given.
+    """What one load run shows.
 
-    `alpha`, in (0, .5), is what this run is held to. `operations` is what running the tier costs besides, per
-    request.
+    `alpha`, in [0, .5), is what this run is held to; at 0 nothing can be shown. `operations` is what running
+    the tier costs besides, per request. The figures are in `numbers`, so that another price of a failure can
+    be put to them (`at_terms`).
     """
-    if not 0 < alpha < 0.5:
-        raise ValueError(f"alpha must be in (0, .5), got {alpha}")
+    if not 0 <= alpha < 0.5:
+        raise ValueError(f"alpha must be in [0, .5), got {alpha}")
+    if not alpha:
+        return NO_ALPHA
     for name, arm in (("baseline", baseline), ("candidate", candidate)):
         blocks = len(arm.tokens_per_second)
-        if blocks < LEAST_BLOCKS:
-            return _undecided(f"blocks of the {name} ({blocks}) < {LEAST_BLOCKS}")
+        if blocks < terms.least_blocks:
+            return _undecided(f"blocks of the {name} ({blocks}) < {terms.least_blocks}")
         if not all(arm.tokens_per_second):
             return _undecided(f"a block of the {name} served no token within the SLO: its cost has no limit")
     if not failures.n:
         return _undecided("no pair of answers tells what failures cost")
     level = 1 - 2 * alpha
-    return money_shown(
-        net_benefit(
-            baseline=baseline.costs(level),
-            candidate=candidate.costs(level),
-            failure_rise=failure_rise(failures, level=level),
-            weight=failure_weight() if weight is None else weight,
-            operations=operations,
-        )
+    figures = {
+        "baseline request": baseline.costs(level),
+        "candidate request": candidate.costs(level),
+        "rise of failures": failure_rise(failures, level=level),
+    }
+    numbers = {
+        "alpha": alpha,
+        "baseline per 1M tokens": baseline.unit_costs(level).value,
+        "candidate per 1M tokens": candidate.unit_costs(level).value,
+        **{name: value for of, found in figures.items() for name, value in _numbered(of, found).items()},
+        "operations": operations,
+        "mean output tokens": candidate.mean_output_tokens,
+    }
+    return _weighed(numbers, terms.failure)
+
+
+def at_terms(measured: Measured, terms: Terms) -> Measured:
+    """The same run where a failure costs what these terms say; as it is where nothing was measured."""
+    if "baseline request" not in measured.numbers:
+        return measured
+    found = _weighed(measured.numbers, terms.failure)
+    return replace(measured, shown=found.shown, reason=found.reason, numbers=found.numbers)
+
+
+def benefit_of(numbers: Mapping[str, float | int | str], failure: FailureChain) -> Estimate:
+    """Net benefit per request of a run's figures at this cost of a failure."""
+    return net_benefit(
+        baseline=_read(numbers, "baseline request"),
+        candidate=_read(numbers, "candidate request"),
+        failure_rise=_read(numbers, "rise of failures"),
+        weight=failure.weight,
+        price=failure.price,
+        operations=float(numbers["operations"]),
     )
+
+
+def _weighed(numbers: Mapping[str, float | int | str], failure: FailureChain) -> Measured:
+    benefit = benefit_of(numbers, failure)
+    told = {
+        **numbers,
+        "k: failure in baseline requests": failure.weight,
+        "failure besides": failure.price,
+        **_numbered("net benefit per request", benefit),
+    }
+    if tokens := float(numbers["mean output tokens"]):
+        each = benefit.value, benefit.lower, benefit.upper
+        per_million = [value * 1e6 / tokens for value in each]
+        found = Estimate(value=per_million[0], lower=per_million[1], upper=per_million[2])
+        told |= _numbered("net benefit per 1M tokens", found)
+    return replace(money_shown(benefit), numbers=told)
+
+
+def _numbered(name: str, found: Estimate) -> dict[str, float | int | str]:
+    return {name: found.value, f"{name}, lower": found.lower, f"{name}, upper": found.upper}
+
+
+def _read(numbers: Mapping[str, float | int | str], name: str) -> Estimate:
+    value, lower, upper = (float(numbers[each]) for each in (name, f"{name}, lower", f"{name}, upper"))
+    return Estimate(value=value, lower=lower, upper=upper)
 
 
 def _undecided(reason: str) -> Measured:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from service.decision.terms import DEFAULT_TERMS, Terms
+
 DECISIVE_BY_DEFAULT = ("structured_output", "long_context_recall", "refusal")
 """What a policy without criteria decides by. Every other evaluator is shown until a policy names it."""
 
@@ -144,12 +146,23 @@ class Policy:
     baseline_after_approval: BaselineAfterApproval = BaselineAfterApproval.KEPT
     tenant_share_cap: float | None = None
     """Largest share of a criterion's units that one tenant may hold in an acceptance; None = no cap."""
+    alpha_gates: float = 0.05
+    """Of passing the SLO or the money gate wrongly, and of failing it wrongly, over all load runs."""
+    load_runs: Terms = DEFAULT_TERMS
+    """What load runs are held to."""
 
     @property
     def alpha_approval(self) -> float:
         """`alpha_accept`, or half of it when approval switches the baseline off (statistics Defaults)."""
-        kept = self.baseline_after_approval is BaselineAfterApproval.KEPT
-        return self.alpha_accept if kept else self.alpha_accept / 2
+        return self._halved(self.alpha_accept)
+
+    @property
+    def alpha_of_gates(self) -> float:
+        """`alpha_gates`, halved likewise."""
+        return self._halved(self.alpha_gates)
+
+    def _halved(self, alpha: float) -> float:
+        return alpha if self.baseline_after_approval is BaselineAfterApproval.KEPT else alpha / 2
 
     @property
     def decisive(self) -> tuple[Criterion, ...]:
@@ -172,6 +185,8 @@ class Policy:
         for name in ("alpha_accept", "alpha_harm", "alpha_warn", "alpha_strata"):
             if not 0 < getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in (0, 1), got {getattr(self, name)}")
+        if not 0 < self.alpha_gates < 0.5:
+            raise ValueError(f"alpha_gates must be in (0, 0.5), got {self.alpha_gates}")
         if self.tenant_share_cap is not None and not 0 < self.tenant_share_cap <= 1:
             raise ValueError(f"tenant_share_cap must be in (0, 1], got {self.tenant_share_cap}")
         if not 0 <= self.max_unscored <= 1:

@@ -9,30 +9,28 @@ one block resemble one another, so the block is the unit: one `Triple` each (sta
     failed   P(T >= t) <= alpha_j                   harm beyond delta_slo
 
 A handful of blocks estimates its own variance badly, hence t (Thomas & Rao 1987, JASA 82:630) where Rao &
-Scott have a normal. One look per run. The j-th run of an epoch is to be held to alpha_j, as epochs are (A5,
-`multiplicity.attempt_alpha`): a run a week until one passes must not work, and must not condemn either.
+Scott have a normal. One look per run. The j-th run of an epoch is held to alpha_j, as epochs are (A5): a run
+a week until one passes must not work, and must not condemn either. Who runs one asks
+`service.store.measurements.held_to` for j and alpha_j, and keeps what the gate says by `put_measurement`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtr
+from scipy.special import stdtr, stdtrit
 
 from service.decision import tango
 from service.decision.clusters import ASSUMED_CORRELATION, design_effect
 from service.decision.evidence import Measured, Shown
 from service.decision.planning import check_scenario, fixed_pairs
 from service.decision.tally import Tally
+from service.decision.terms import DEFAULT_TERMS, Terms
 from service.decision.wording import compared_shares
 
-SLO_MARGIN = 0.01
-"""delta_slo: the largest tolerable rise of the share of requests that miss the SLO."""
-LEAST_BLOCKS = 8
-MOST_BASELINE_MISSES = 0.03
-"""Beyond this share of misses the rate was too high: what both arms miss together says nothing."""
-LEAST_POWER = 0.8
+NO_ALPHA = Measured(shown=Shown.UNDECIDED, reason="no error rate is left: the first attempt had all of it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +38,11 @@ class SloPlan:
     """What a load run needs, before it begins, and what its budget affords; in requests of each arm."""
 
     wanted: int
-    """For a power of .9 if the tier is equal: how far a run extends its window."""
+    """For the power asked for (.9) if the tier is equal: how far a run extends its window."""
     least: int
-    """For a power of .8: with less, the run is not worth its load."""
+    """For the least power (.8): with less, the run is not worth its load."""
     affordable: int
+    least_power: float = DEFAULT_TERMS.least_power
 
     @property
     def requests(self) -> int:
@@ -58,7 +57,7 @@ class SloPlan:
         return Measured(
             shown=Shown.UNDECIDED,
             reason=f"slo_power: affordable requests ({self.affordable:,}) < {self.least:,}, "
-            f"the least for a power of {LEAST_POWER:g}",
+            f"the least for a power of {self.least_power:g}",
         )
 
 
@@ -67,7 +66,7 @@ def plan_run(
     miss_share: float,
     affordable: int,
     alpha: float,
-    margin: float = SLO_MARGIN,
+    terms: Terms = DEFAULT_TERMS,
     design_effect: float = 1.0,
 ) -> SloPlan:
     """At the last known share of misses: about 1,900 requests at 1 %, margin .01, alpha .05; 5,100 at 3 %.
@@ -82,7 +81,7 @@ def plan_run(
     def needed(power: float) -> int:
         return math.ceil(
             fixed_pairs(
-                margin=margin,
+                margin=terms.slo_margin,
                 discordance=2 * miss_share * (1 - miss_share),
                 alpha=alpha,
                 power=power,
@@ -90,11 +89,16 @@ def plan_run(
             )
         )
 
-    return SloPlan(wanted=needed(0.9), least=needed(LEAST_POWER), affordable=affordable)
+    return SloPlan(
+        wanted=needed(terms.power),
+        least=needed(terms.least_power),
+        affordable=affordable,
+        least_power=terms.least_power,
+    )
 
 
 def p_values(
-    blocks: Tally, *, margin: float = SLO_MARGIN, correlation: float = ASSUMED_CORRELATION
+    blocks: Tally, *, margin: float = DEFAULT_TERMS.slo_margin, correlation: float = ASSUMED_CORRELATION
 ) -> tuple[float, float]:
     """One-sided p against a rise of at least `margin`, and one of at most `margin`; 1 below 2 blocks."""
     degrees = blocks.conversations - 1
@@ -105,49 +109,104 @@ def p_values(
     return float(stdtr(degrees, statistic)), float(stdtr(degrees, -statistic))
 
 
-def slo_gate(
-    blocks: Tally,
-    *,
-    alpha: float,
-    margin: float = SLO_MARGIN,
-    correlation: float = ASSUMED_CORRELATION,
-) -> Measured:
+def slo_gate(blocks: Tally, *, alpha: float, terms: Terms = DEFAULT_TERMS) -> Measured:
     """What one load run shows. `blocks`: a triple for each block, its requests, harms and benefits.
 
-    `alpha` is what this run is held to. `correlation` within a block is assumed while fewer than 20 blocks
-    are discordant; take it from load runs of the baseline against itself. Total on every tally; ValueError
-    for an `alpha` or a `margin` outside (0, 1).
+    `alpha` is what this run is held to; at 0 nothing can be shown. The correlation within a block is assumed
+    while fewer than 20 blocks are discordant; take it from load runs of the baseline against itself. Total on
+    every tally; ValueError for an `alpha` outside [0, 1).
     """
+    if not alpha:
+        return NO_ALPHA
+    margin = terms.slo_margin
     check_scenario(margin=margin, difference=0, discordance=0, alpha=alpha)
     count = blocks.conversations
-    if count < LEAST_BLOCKS:
-        return Measured(shown=Shown.UNDECIDED, reason=f"blocks of the load run ({count}) < {LEAST_BLOCKS}")
+    numbers: dict[str, float | int | str] = {
+        "margin": margin,
+        "alpha": alpha,
+        "blocks": count,
+        "requests": blocks.n,
+        "missed by the candidate alone": blocks.harm,
+        "missed by the baseline alone": blocks.benefit,
+        "missed by both": blocks.both_failed,
+    }
+
+    def said(shown: Shown, reason: str) -> Measured:
+        return Measured(shown=shown, reason=reason, numbers=numbers)
+
+    if count < terms.least_blocks:
+        return said(Shown.UNDECIDED, f"blocks of the load run ({count}) < {terms.least_blocks}")
     missing = blocks.baseline_failures / blocks.n
-    if missing > MOST_BASELINE_MISSES:
-        found, allowed = compared_shares(missing, MOST_BASELINE_MISSES)
-        return Measured(
-            shown=Shown.UNDECIDED, reason=f"rate too high: baseline miss share {found} > {allowed}"
-        )
-    within, beyond = p_values(blocks, margin=margin, correlation=correlation)
+    if missing > terms.most_baseline_misses:
+        found, allowed = compared_shares(missing, terms.most_baseline_misses)
+        return said(Shown.UNDECIDED, f"rate too high: baseline miss share {found} > {allowed}")
+    effect = design_effect(blocks, correlation=terms.block_correlation)
+    within, beyond = p_values(blocks, margin=margin, correlation=terms.block_correlation)
+    numbers |= {"design effect": effect, "p within the margin": within, "p beyond the margin": beyond}
     rise = f"miss share {(blocks.harm - blocks.benefit) / blocks.n:+.4f} over {blocks.n:,} requests"
     for p_value, shown, side in ((within, Shown.PASSED, "below"), (beyond, Shown.FAILED, "above")):
         if p_value <= alpha:
             found, allowed = compared_shares(p_value, alpha)
-            return Measured(shown=shown, reason=f"{rise}: {side} {margin:g} at p {found} <= {allowed}")
+            return said(shown, f"{rise}: {side} {margin:g} at p {found} <= {allowed}")
     least = fixed_pairs(
         margin=margin,
         discordance=(blocks.harm + blocks.benefit) / blocks.n,
         alpha=alpha,
-        power=LEAST_POWER,
-        design_effect=design_effect(blocks, correlation=correlation),
+        power=terms.least_power,
+        design_effect=effect,
     )
     if blocks.n < least:
-        return Measured(
-            shown=Shown.UNDECIDED,
-            reason=f"slo_power: requests ({blocks.n:,}) < {math.ceil(least):,}, "
-            f"the least for a power of {LEAST_POWER:g}",
+        return said(
+            Shown.UNDECIDED,
+            f"slo_power: requests ({blocks.n:,}) < {math.ceil(least):,}, "
+            f"the least for a power of {terms.least_power:g}",
         )
     found, allowed = compared_shares(within, alpha)
+    return said(Shown.UNDECIDED, f"{rise}: not shown below {margin:g}: p {found} > {allowed}")
+
+
+def baseline_slo(
+    blocks: Sequence[tuple[int, int]], *, alpha: float, terms: Terms = DEFAULT_TERMS
+) -> Measured:
+    """Whether the baseline itself keeps its SLO at this rate. `blocks`: requests and misses of each.
+
+    Passed if the upper limit of its miss share over blocks (Student's t, weighted by requests) is at most
+    `most_baseline_misses`, failed if the lower is above: where a rollback asks whether the rung below holds.
+    """
+    if not alpha:
+        return NO_ALPHA
+    if any(not 0 <= missed <= requests for requests, missed in blocks):
+        raise ValueError("a block misses no more requests than it has")
+    most = terms.most_baseline_misses
+    counted = [(requests, missed) for requests, missed in blocks if requests]
+    requests, missed = (sum(each) for each in zip(*counted, strict=True)) if counted else (0, 0)
+    numbers: dict[str, float | int | str] = {
+        "most misses": most,
+        "alpha": alpha,
+        "blocks": len(counted),
+        "requests": requests,
+        "missed": missed,
+    }
+    if len(counted) < terms.least_blocks:
+        reason = f"blocks of the load run ({len(counted)}) < {terms.least_blocks}"
+        return Measured(shown=Shown.UNDECIDED, reason=reason, numbers=numbers)
+    share, count = missed / requests, len(counted)
+    # Of a ratio of sums, with the binomial variance as the least: eight blocks without a miss prove little.
+    between = math.fsum((m - share * r) ** 2 for r, m in counted) * count / (count - 1) / requests**2
+    some = (missed + 1) / (requests + 2)
+    half = -float(stdtrit(count - 1, alpha)) * math.sqrt(max(between, some * (1 - some) / requests))
+    numbers |= {"lower limit": max(0.0, share - half), "upper limit": min(1.0, share + half)}
+    told = f"miss share {share:.4f} over {requests:,} requests"
+    if share + half <= most:
+        found, allowed = compared_shares(share + half, most)
+        return Measured(
+            shown=Shown.PASSED, reason=f"{told}: upper limit {found} <= {allowed}", numbers=numbers
+        )
+    if share - half > most:
+        found, allowed = compared_shares(share - half, most)
+        return Measured(
+            shown=Shown.FAILED, reason=f"{told}: lower limit {found} > {allowed}", numbers=numbers
+        )
     return Measured(
-        shown=Shown.UNDECIDED, reason=f"{rise}: not shown below {margin:g}: p {found} > {allowed}"
+        shown=Shown.UNDECIDED, reason=f"{told}: its limits enclose the {most:g} allowed", numbers=numbers
     )

@@ -20,6 +20,8 @@ class Thresholds:
     warn: float
     alpha_accept: float
     """0 when no error rate is left for this attempt; `accept` is then infinite."""
+    alpha_gates: float
+    """Of one gate over all its load runs in this attempt; 0 when none is left. See `run_alpha`."""
     attempt: int
 
 
@@ -31,13 +33,14 @@ def thresholds(
     `after_skip`: a tier below was skipped, so alpha is shared over the tiers whatever the ladder's rule.
     M counts the decisive criteria only: the others reject nothing, so they may err as they like.
     """
-    alpha = policy.alpha_approval
-    if after_skip or policy.ladder_rule is LadderRule.INDEPENDENT:
-        alpha /= tiers
-    if policy.alpha_spending is AlphaSpending.OVER_ATTEMPTS:
-        alpha = attempt_alpha(alpha, attempt)
-    elif attempt > 1:
-        alpha = 0.0
+    shared = tiers if after_skip or policy.ladder_rule is LadderRule.INDEPENDENT else 1
+
+    def left(alpha: float) -> float:
+        if policy.alpha_spending is AlphaSpending.OVER_ATTEMPTS:
+            return attempt_alpha(alpha / shared, attempt)
+        return alpha / shared if attempt == 1 else 0.0
+
+    alpha = left(policy.alpha_approval)
     criteria = len(policy.decisive)
     return Thresholds(
         accept=-math.log(alpha) if alpha else math.inf,
@@ -45,5 +48,14 @@ def thresholds(
         strata=log_harm_threshold(criteria=criteria, tiers=tiers, strata=strata, alpha=policy.alpha_strata),
         warn=-math.log(policy.alpha_warn),
         alpha_accept=alpha,
+        alpha_gates=left(policy.alpha_of_gates),
         attempt=attempt,
     )
+
+
+def run_alpha(limits: Thresholds, run: int) -> float:
+    """What the j-th load run of an epoch is held to: alpha_j of what the attempt has (statistics A5).
+
+    A run a week until one passes must not work, so all runs of an epoch share; and all epochs of a tier do.
+    """
+    return attempt_alpha(limits.alpha_gates, run)

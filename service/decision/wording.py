@@ -26,6 +26,24 @@ def points(share: float) -> str:
     return f"{100 * share:.3g} pp"
 
 
+def span(seconds: float) -> str:
+    """How long, in the unit that leaves a number people can see: `40 s`, `12 min`, `5 h`, `14 d`."""
+    for length, unit in ((86_400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if abs(seconds) >= 2 * length or (abs(seconds) >= length and not seconds % length):
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def ago(seconds: float) -> str:
+    """`5 h ago`."""
+    return f"{span(seconds)} ago"
+
+
+def signed_points(share: float) -> str:
+    """A difference in percentage points, with its sign and without the unit."""
+    return f"{100 * share:+.2g}" if 0.0 < abs(share) < 0.001 else f"{100 * share:+.1f}"
+
+
 def _apart(first: float, second: float, write: Callable[[float, int], str]) -> tuple[str, str]:
     for digits in range(3, 17):
         texts = write(first, digits), write(second, digits)

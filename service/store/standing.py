@@ -31,7 +31,7 @@ from service.store.holds import BARRING, FREEZING, Hold, holds_of
 from service.store.interventions import Intervention
 from service.store.ladder_counts import read_counts
 from service.store.ledger import account
-from service.store.measurements import latest_shown
+from service.store.measurements import latest_measurements
 from service.store.routes import current_route
 from service.store.units import Arm
 from service.strata import UNIVERSE
@@ -268,7 +268,8 @@ def _look(
         universe=question.universe,
         present=question.present,
     )
-    measured = latest_shown(db, model, since=now - question.measured_seconds)
+    epochs = {place.epoch for place in candidates.values()}
+    measured = {key: found.measured(now=now) for key, found in latest_measurements(db, model, epochs).items()}
     can_run = bool(baseline.shadow) or question.control_on_serving or not route.weights.get(baseline.name)
     found = []
     for tier in tiers:
@@ -288,6 +289,7 @@ def _look(
                 tenants=seen.tenants[place],
                 slo=measured.get((tier.name, place.epoch, Gate.SLO)),
                 money=measured.get((tier.name, place.epoch, Gate.MONEY)),
+                measured_within=question.measured_seconds,
             )
         )
     return found

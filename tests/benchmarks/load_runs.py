@@ -17,8 +17,9 @@ from service.decision.clusters import design_effect
 from service.decision.economics import Estimate, money_shown, net_benefit
 from service.decision.evidence import Measured, Shown
 from service.decision.money import Arm, failure_rise
-from service.decision.slo import SLO_MARGIN, slo_gate
+from service.decision.slo import slo_gate
 from service.decision.tally import Tally, Triple
+from service.decision.terms import DEFAULT_TERMS
 from tests.benchmarks.procedure import Rates
 from tests.benchmarks.rows import ALPHA, MARGIN, Row, Sizes, share
 from tests.benchmarks.streams import conversations
@@ -31,7 +32,8 @@ MISS_DISCORDANCE = 0.02
 MONEY_BLOCKS, MONEY_PAIRS, TOKENS, PRICE = 8, 3000, 300.0, 2.0
 SPREAD = 0.03
 """Of a block's throughput, as a share of its mean."""
-WEIGHT = 4.0
+WEIGHT = DEFAULT_TERMS.failure.weight
+SLO_MARGIN = DEFAULT_TERMS.slo_margin
 
 
 def misses_at(rise: float) -> Rates:

@@ -14,9 +14,8 @@ import numpy as np
 
 from service.decision.multiplicity import attempt_alpha
 from service.decision.policy import Gate
-from service.decision.slo import SLO_MARGIN
 from tests.benchmarks.ladders import QUIET_CONTROL, Ladders, worse
-from tests.benchmarks.load_runs import misses_at, money_run, slo_run
+from tests.benchmarks.load_runs import SLO_MARGIN, misses_at, money_run, slo_run
 from tests.benchmarks.procedure import (
     ACCEPT,
     CODE_OF,

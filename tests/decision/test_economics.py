@@ -14,7 +14,6 @@ from service.decision.economics import (
     Estimate,
     advantage,
     effective_cost,
-    failure_weight,
     mean_of_blocks,
     money_shown,
     net_benefit,
@@ -79,11 +78,6 @@ def test_failures_cured_for_free_have_no_price() -> None:
     assert advantage(throughput_ratio=2.0, failure_rise=-0.2, weight=4) == math.inf
 
 
-def test_a_failure_costs_four_baseline_requests_by_default() -> None:
-    assert failure_weight() == 4
-    assert failure_weight(retry=1, escalate=6, escalate_share=0) == 1
-
-
 def test_a_request_costs_its_tokens() -> None:
     assert request_cost(0.5, mean_output_tokens=400) == pytest.approx(0.0002)
 
@@ -106,6 +100,13 @@ def test_net_benefit_combines_limits_by_mover() -> None:
     assert found.value == pytest.approx(1 - 0.5 - 4 * 0.02 - 0.05)
     assert found.lower == pytest.approx(found.value - math.sqrt(0.1**2 + 0.2**2 + (4 * 0.03) ** 2))
     assert found.upper == pytest.approx(found.value + math.sqrt(0.1**2 + 0.2**2 + (4 * 0.01) ** 2))
+
+
+def test_what_a_failure_costs_besides_is_charged_with_its_limits() -> None:
+    rise = Estimate(value=0.02, lower=0.01, upper=0.05)
+    sure = estimate(1.0, 0.0)
+    found = net_benefit(baseline=sure, candidate=sure, failure_rise=rise, weight=4, price=6)
+    assert (found.value, found.lower, found.upper) == pytest.approx((-0.2, -0.5, -0.1))
 
 
 def test_mover_limits_cover() -> None:
@@ -148,7 +149,6 @@ def test_money_is_shown_only_by_limits_on_one_side_of_zero(
         lambda: unit_cost(price_per_hour=1, tokens_per_second=0),
         lambda: effective_cost(1, retry_rate=1),
         lambda: request_cost(1, mean_output_tokens=-1),
-        lambda: failure_weight(escalate_share=2),
         lambda: advantage(throughput_ratio=0, failure_rise=0, weight=4),
         lambda: mean_of_blocks([1.0], level=0.9),
         lambda: Estimate(value=1, lower=2, upper=3),

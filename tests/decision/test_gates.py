@@ -8,9 +8,19 @@ from typing import Any
 import pytest
 
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
-from service.decision.gates import Gated, attribution_gate, control_gate, coverage_gate, measured_gate
+from service.decision.failure_chain import FailureChain
+from service.decision.gates import (
+    Gated,
+    attribution_gate,
+    control_gate,
+    coverage_gate,
+    money_measured,
+    slo_measured,
+)
+from service.decision.money import Arm, money_gate
 from service.decision.policy import Asked, Criterion, Gate, Policy, Role, Units
 from service.decision.tally import Tally
+from service.decision.terms import Terms
 from service.decision.thresholds import thresholds
 from service.decision.verdict import GateState
 
@@ -76,12 +86,22 @@ def test_without_capacity_for_a_control_the_gate_says_so() -> None:
     assert gated == Gated(state=GateState.MISSING, reasons=("no_control_capacity",))
 
 
+def measured(
+    gate: Gate, found: Measured | None, policy: Policy = POLICY, within: float | None = None
+) -> Gated:
+    """What one of the two gates of a load run says."""
+    of = {Gate.SLO: ("slo", slo_measured), Gate.MONEY: ("money", money_measured)}
+    name, says = of[gate]
+    evidence = Evidence(model="m", tier="t", epoch="e", measured_within=within)
+    return says(policy, replace(evidence, **{name: found}))  # type: ignore[arg-type]
+
+
 def test_gates_that_nobody_asks_for_say_nothing() -> None:
     not_asked = Gated(state=GateState.NOT_ASKED)
     assert control(SILENT, refusal=Tally.of_pairs(n=100, harm=90, benefit=0)) == not_asked
     assert coverage_gate(SILENT, None) == not_asked
     for gate in (Gate.SLO, Gate.MONEY):
-        assert measured_gate(SILENT, gate, Measured(shown=Shown.FAILED, reason="worse")) == not_asked
+        assert measured(gate, Measured(shown=Shown.FAILED, reason="worse"), SILENT) == not_asked
 
 
 def test_evidence_in_the_proportions_of_traffic_covers_it() -> None:
@@ -173,7 +193,7 @@ def test_every_difference_besides_the_precision_is_named(
 
 @pytest.mark.parametrize("gate", [Gate.SLO, Gate.MONEY])
 @pytest.mark.parametrize(
-    ("measured", "state", "reasons"),
+    ("found", "state", "reasons"),
     [
         (None, GateState.MISSING, ("missing_{}",)),
         (Measured(shown=Shown.PASSED, reason="well"), GateState.PASSED, ()),
@@ -182,7 +202,59 @@ def test_every_difference_besides_the_precision_is_named(
     ],
 )
 def test_a_load_run_passes_fails_or_leaves_open(
-    gate: Gate, measured: Measured | None, state: GateState, reasons: tuple[str, ...]
+    gate: Gate, found: Measured | None, state: GateState, reasons: tuple[str, ...]
 ) -> None:
     expected: Any = tuple(reason.format(gate) for reason in reasons)
-    assert measured_gate(POLICY, gate, measured) == Gated(state=state, reasons=expected)
+    assert measured(gate, found) == Gated(state=state, reasons=expected)
+
+
+@pytest.mark.parametrize("gate", [Gate.SLO, Gate.MONEY])
+def test_a_reason_says_how_old_its_load_run_is(gate: Gate) -> None:
+    found = Measured(shown=Shown.FAILED, reason="lost", age_seconds=3 * 86_400.0)
+    assert measured(gate, found, within=14 * 86_400.0).reasons == (f"{gate}: lost (load run 3 d ago)",)
+
+
+@pytest.mark.parametrize("gate", [Gate.SLO, Gate.MONEY])
+@pytest.mark.parametrize("shown", [Shown.PASSED, Shown.FAILED])
+def test_a_load_run_that_is_too_old_counts_as_none(gate: Gate, shown: Shown) -> None:
+    found = Measured(shown=shown, reason="then", age_seconds=15 * 86_400.0)
+    gated = measured(gate, found, within=14 * 86_400.0)
+    assert gated == Gated(
+        state=GateState.MISSING,
+        reasons=(f"missing_{gate}: the last load run ended 15 d ago, and after 14 d it counts as none",),
+    )
+    assert measured(gate, found, within=None).state is not GateState.MISSING
+
+
+@pytest.mark.parametrize(
+    ("shown", "held_to", "state"),
+    [
+        (Shown.PASSED, 0.01, GateState.PASSED),
+        (Shown.PASSED, 0.005, GateState.PASSED),
+        (Shown.PASSED, 0.02, GateState.UNDECIDED),
+        (Shown.FAILED, 0.01, GateState.FAILED),
+        (Shown.FAILED, 0.02, GateState.FAILED),
+        (Shown.FAILED, 0.005, GateState.UNDECIDED),
+    ],
+)
+def test_a_run_says_nothing_of_a_margin_that_it_was_not_held_to(
+    shown: Shown, held_to: float, state: GateState
+) -> None:
+    found = Measured(shown=shown, reason="then", numbers={"margin": held_to})
+    assert measured(Gate.SLO, found).state is state
+
+
+def test_money_is_weighed_at_what_the_policy_says_a_failure_costs() -> None:
+    rates = (980.0, 1010.0, 995.0, 1005.0, 1000.0, 990.0, 1015.0, 1005.0)
+    slow, fast = (
+        Arm(
+            price_per_hour=60,
+            tokens_per_second=tuple(ratio * rate for rate in rates),
+            mean_output_tokens=300,
+        )
+        for ratio in (1.0, 1.2)
+    )
+    found = money_gate(slow, fast, Tally.of_pairs(n=3000, harm=126, benefit=3), alpha=0.05)
+    for weight, state in ((1.0, GateState.PASSED), (10.0, GateState.FAILED)):
+        policy = replace(POLICY, load_runs=Terms(failure=FailureChain.of_weight(weight)))
+        assert measured(Gate.MONEY, found, policy).state is state

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,21 @@ import pytest
 from scipy import stats
 
 from service.decision.evidence import Shown
-from service.decision.money import Arm, failure_rise, money_gate
+from service.decision.failure_chain import ChainStep, FailureChain
+from service.decision.money import Arm, at_terms, failure_rise, money_gate
 from service.decision.tally import Tally, Triple
+from service.decision.terms import Terms
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "paired_binary_R.json").read_text())
 CASE = next(case for case in ORACLE["cases"] if case["n"] >= 1000 and case["b"] + case["c"] >= 20)
 PAIRS = Tally.of_pairs(n=CASE["n"], harm=CASE["b"], benefit=CASE["c"])
 SLOW = (980.0, 1010.0, 995.0, 1005.0, 1000.0, 990.0, 1015.0, 1005.0)
+
+
+def weighing(weight: float) -> Terms:
+    return Terms(failure=FailureChain.of_weight(weight))
+
+
 CLEAN = Tally.of_pairs(n=3000, harm=10, benefit=10)
 
 
@@ -75,14 +84,14 @@ def test_what_running_the_tier_costs_counts() -> None:
 
 def test_a_failure_weighs_as_much_as_one_says() -> None:
     failures = Tally.of_pairs(n=3000, harm=126, benefit=3)
-    assert money_gate(arm(), arm(ratio=1.2), failures, alpha=0.05, weight=0.0).shown is Shown.PASSED
-    assert money_gate(arm(), arm(ratio=1.2), failures, alpha=0.05, weight=10.0).shown is Shown.FAILED
+    assert money_gate(arm(), arm(ratio=1.2), failures, alpha=0.05, terms=weighing(0)).shown is Shown.PASSED
+    assert money_gate(arm(), arm(ratio=1.2), failures, alpha=0.05, terms=weighing(10)).shown is Shown.FAILED
 
 
 def test_a_later_run_is_held_to_less() -> None:
     """At 1.6 % saved, 90 % limits exclude nothing saved, and 99 % limits do not."""
-    assert money_gate(arm(), arm(ratio=1.016), CLEAN, alpha=0.05, weight=0.0).shown is Shown.PASSED
-    assert money_gate(arm(), arm(ratio=1.016), CLEAN, alpha=0.005, weight=0.0).shown is Shown.UNDECIDED
+    assert money_gate(arm(), arm(ratio=1.016), CLEAN, alpha=0.05, terms=weighing(0)).shown is Shown.PASSED
+    assert money_gate(arm(), arm(ratio=1.016), CLEAN, alpha=0.005, terms=weighing(0)).shown is Shown.UNDECIDED
 
 
 def test_conversations_widen_the_limits_of_the_failures() -> None:
@@ -91,6 +100,30 @@ def test_conversations_widen_the_limits_of_the_failures() -> None:
     loose, tight = failure_rise(together, level=0.9), failure_rise(apart, level=0.9)
     assert loose.value == tight.value == 0
     assert loose.upper - loose.lower > 1.8 * (tight.upper - tight.lower)
+
+
+def test_the_figures_of_a_run_can_be_weighed_again() -> None:
+    """Whoever finds that failures cost more needs no other load run."""
+    failures = Tally.of_pairs(n=3000, harm=126, benefit=3)
+    cheap, dear = (money_gate(arm(), arm(ratio=1.2), failures, alpha=0.05, terms=weighing(k)) for k in (1, 9))
+    assert (cheap.shown, dear.shown) == (Shown.PASSED, Shown.FAILED)
+    again = json.loads(json.dumps(dict(cheap.numbers)))
+    assert at_terms(replace(cheap, numbers=again), weighing(9)) == dear
+    priced = Terms(failure=FailureChain(steps=(ChainStep(name="person", share=0.01, price=5.0),)))
+    assert at_terms(dear, priced).shown is Shown.FAILED
+    assert at_terms(dear, priced).numbers["failure besides"] == pytest.approx(0.05)
+
+
+def test_the_net_benefit_is_told_per_million_tokens_too() -> None:
+    numbers = money_gate(arm(), arm(ratio=1.2), CLEAN, alpha=0.05, terms=weighing(0)).numbers
+    saved = float(numbers["baseline per 1M tokens"]) - float(numbers["candidate per 1M tokens"])
+    assert numbers["net benefit per 1M tokens"] == pytest.approx(saved)
+
+
+def test_where_no_error_rate_is_left_nothing_is_shown() -> None:
+    measured = money_gate(arm(), arm(ratio=2.0), CLEAN, alpha=0.0)
+    assert measured.shown is Shown.UNDECIDED
+    assert measured.reason.startswith("no error rate is left")
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from scipy import stats
 
 from service.decision.clusters import design_effect
 from service.decision.evidence import Shown
-from service.decision.slo import p_values, plan_run, slo_gate
+from service.decision.slo import baseline_slo, p_values, plan_run, slo_gate
 from service.decision.tally import Tally, Triple
+from service.decision.terms import Terms
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "paired_binary_R.json").read_text())
 TABLES = [case for case in ORACLE["cases"] if case["n"] >= 2 and case["b"] + case["c"] >= 20]
@@ -45,7 +46,7 @@ def test_blocks_that_differ_among_themselves_count_for_less() -> None:
 def test_few_discordant_blocks_are_taken_to_be_correlated_as_much_as_one_says() -> None:
     few = run_of((240, 1, 1), blocks=12)
     assert slo_gate(few, alpha=0.05).shown is Shown.UNDECIDED
-    assert slo_gate(few, alpha=0.05, correlation=0.0).shown is Shown.PASSED
+    assert slo_gate(few, alpha=0.05, terms=Terms(block_correlation=0.0)).shown is Shown.PASSED
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_a_later_run_is_held_to_less() -> None:
     [(0.01, 0.01, 1900), (0.01, 0.005, 7000), (0.03, 0.01, 5100), (0.03, 0.005, 20_000)],
 )
 def test_a_run_needs_the_requests_of_the_contract(misses: float, margin: float, wanted: int) -> None:
-    plan = plan_run(miss_share=misses, affordable=10**6, alpha=0.05, margin=margin)
+    plan = plan_run(miss_share=misses, affordable=10**6, alpha=0.05, terms=Terms(slo_margin=margin))
     assert plan.wanted == pytest.approx(wanted, rel=0.02)
     assert plan.requests == plan.wanted
     assert plan.without_power is None
@@ -104,6 +105,52 @@ def test_a_budget_without_power_is_said_and_not_spent() -> None:
     assert plan.without_power.shown is Shown.UNDECIDED
     assert plan.without_power.reason.startswith("slo_power: affordable requests (1,000) < 1,386,")
     assert plan_run(miss_share=0.01, affordable=2500, alpha=0.05, design_effect=2.0).requests == 0
+
+
+def test_where_no_error_rate_is_left_nothing_is_shown() -> None:
+    measured = slo_gate(run_of((240, 12, 0), blocks=24), alpha=0.0)
+    assert measured.shown is Shown.UNDECIDED
+    assert measured.reason.startswith("no error rate is left")
+
+
+def test_a_run_says_what_it_rests_on_and_what_it_was_held_to() -> None:
+    numbers = slo_gate(run_of((240, 2, 2), blocks=24), alpha=0.03, terms=Terms(slo_margin=0.02)).numbers
+    assert numbers["margin"] == 0.02
+    assert numbers["alpha"] == 0.03
+    assert (numbers["blocks"], numbers["requests"]) == (24, 5760)
+    assert numbers["p within the margin"] == pytest.approx(
+        p_values(run_of((240, 2, 2), blocks=24), margin=0.02)[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("terms", "reason"),
+    [
+        (Terms(slo_margin=0.002), "not shown below 0.002"),
+        (Terms(least_blocks=25), "blocks of the load run (24) < 25"),
+        (Terms(most_baseline_misses=0.008), "rate too high: baseline miss share 0.00833 > 0.008"),
+    ],
+)
+def test_a_run_is_held_to_the_terms_of_the_policy(terms: Terms, reason: str) -> None:
+    tally = run_of((240, 2, 2), blocks=24)
+    assert slo_gate(tally, alpha=0.05).shown is Shown.PASSED
+    measured = slo_gate(tally, alpha=0.05, terms=terms)
+    assert measured.shown is Shown.UNDECIDED
+    assert reason in measured.reason or measured.reason.startswith("slo_power")
+
+
+@pytest.mark.parametrize(
+    ("misses", "shown"),
+    [((2,) * 12, Shown.PASSED), ((12,) * 12, Shown.FAILED), ((0, 14) * 6, Shown.UNDECIDED)],
+)
+def test_the_baseline_keeps_its_slo_or_not(misses: tuple[int, ...], shown: Shown) -> None:
+    assert baseline_slo([(240, missed) for missed in misses], alpha=0.05).shown is shown
+
+
+def test_a_few_blocks_of_the_baseline_show_nothing() -> None:
+    assert "blocks of the load run (7) < 8" in baseline_slo([(240, 0)] * 7, alpha=0.05).reason
+    assert baseline_slo([], alpha=0.05).shown is Shown.UNDECIDED
+    assert baseline_slo([(10, 0)] * 8, alpha=0.05).shown is Shown.UNDECIDED
 
 
 @given(
@@ -124,13 +171,13 @@ def test_every_load_run_has_an_answer(blocks: list[tuple[int, float, float]], al
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: slo_gate(Tally(), alpha=0.0),
-        lambda: slo_gate(Tally(), alpha=0.05, margin=0.0),
+        lambda: slo_gate(Tally(), alpha=1.0),
+        lambda: baseline_slo([(10, 11)], alpha=0.05),
         lambda: plan_run(miss_share=-0.1, affordable=1, alpha=0.05),
         lambda: plan_run(miss_share=0.1, affordable=-1, alpha=0.05),
         lambda: plan_run(miss_share=0.1, affordable=1, alpha=1.0),
     ],
 )
 def test_impossible_runs_are_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="must be"):
+    with pytest.raises(ValueError, match=r"must be|no more requests than"):
         wrong()

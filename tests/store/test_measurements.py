@@ -4,10 +4,20 @@ from typing import Any
 
 import pytest
 
-from service.decision.evidence import Measured, Shown
-from service.decision.policy import Gate
+from service.decision.evidence import Evidence, Measured, Shown
+from service.decision.policy import Criterion, Gate, Policy
+from service.decision.slo import slo_gate
+from service.decision.tally import Tally, Triple
+from service.decision.terms import Terms
+from service.decision.thresholds import run_alpha, thresholds
 from service.store.database import Database
-from service.store.measurements import Measurement, latest_measurement, put_measurement
+from service.store.measurements import (
+    Measurement,
+    held_to,
+    latest_measurement,
+    latest_measurements,
+    put_measurement,
+)
 
 
 def measurement(**changes: Any) -> Measurement:
@@ -36,7 +46,66 @@ def test_the_latest_counts(database: Database) -> None:
     put_measurement(database, measurement(at=300.0, shown=Shown.UNDECIDED))
     found = latest(database)
     assert found is not None
-    assert found.measured == Measured(shown=Shown.UNDECIDED, reason="SLO pass rate 0.97 against 0.96")
+    assert found.measured(now=350.0) == Measured(
+        shown=Shown.UNDECIDED,
+        reason="SLO pass rate 0.97 against 0.96",
+        numbers={"pass_rate": 0.97, "requests": 4000},
+        age_seconds=50.0,
+    )
+
+
+def test_of_every_tier_epoch_and_gate_the_latest_is_found_however_old(database: Database) -> None:
+    for at in (1.0, 3.0, 2.0):
+        put_measurement(database, measurement(at=at))
+    put_measurement(database, measurement(at=9.0, tier="w4a16"))
+    put_measurement(database, measurement(at=9.0, epoch="e2"))
+    put_measurement(database, measurement(at=9.0, model="n"))
+    found = latest_measurements(database, "m", {"e1"})
+    assert {key: each.at for key, each in found.items()} == {
+        ("w8a8", "e1", Gate.SLO): 3.0,
+        ("w4a16", "e1", Gate.SLO): 9.0,
+    }
+
+
+def test_the_jth_run_of_an_epoch_is_held_to_alpha_j(database: Database) -> None:
+    policy = Policy(criteria=(Criterion(evaluator="refusal"),), load_runs=Terms(slo_margin=0.02))
+    evidence = Evidence(model="m", tier="w8a8", epoch="e1", attempt=2)
+    limits = thresholds(policy, tiers=1, attempt=2)
+    blocks = Tally(units={Triple(240, 2, 2): 24})
+    for run, at in ((1, 100.0), (2, 200.0)):
+        held = held_to(database, policy, evidence, Gate.SLO, at=at)
+        assert (held.run, held.alpha, held.terms) == (run, run_alpha(limits, run), policy.load_runs)
+        shown = slo_gate(blocks, alpha=held.alpha, terms=held.terms)
+        put_measurement(database, Measurement.of(shown, evidence, Gate.SLO, at=at, run=held.run))
+    found = latest(database)
+    assert found is not None
+    assert (found.run, found.shown, found.numbers["margin"]) == (2, Shown.PASSED, 0.02)
+
+
+def test_a_run_that_is_looked_at_again_keeps_its_number(database: Database) -> None:
+    """A worker that died after it had written it down asks again."""
+    policy, evidence = (
+        Policy(criteria=(Criterion(evaluator="refusal"),)),
+        Evidence(model="m", tier="w8a8", epoch="e1"),
+    )
+    put_measurement(database, measurement(at=100.0, run=1))
+    put_measurement(database, measurement(at=200.0, run=2))
+    assert held_to(database, policy, evidence, Gate.SLO, at=200.0).run == 2
+    assert held_to(database, policy, evidence, Gate.SLO, at=300.0).run == 3
+
+
+def test_runs_of_another_gate_or_epoch_and_those_that_were_never_made_spend_nothing(
+    database: Database,
+) -> None:
+    policy, evidence = (
+        Policy(criteria=(Criterion(evaluator="refusal"),)),
+        Evidence(model="m", tier="w8a8", epoch="e1"),
+    )
+    put_measurement(database, measurement(at=1.0, run=None))
+    put_measurement(database, measurement(at=2.0, run=1, gate=Gate.MONEY))
+    put_measurement(database, measurement(at=3.0, run=1, epoch="e2"))
+    put_measurement(database, measurement(at=4.0, run=1, tier="w4a16"))
+    assert held_to(database, policy, evidence, Gate.SLO, at=9.0).run == 1
 
 
 def test_one_of_the_same_moment_is_replaced(database: Database) -> None:
@@ -62,6 +131,7 @@ def test_it_is_of_one_tier_epoch_and_gate(other: dict[str, Any], database: Datab
     [
         ({"gate": Gate.QUALITY}, "load runs measure slo and money, not quality"),
         ({"reason": ""}, "needs a reason"),
+        ({"run": 0}, "runs count from 1"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], complaint: str) -> None:
