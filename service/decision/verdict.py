@@ -59,6 +59,26 @@ class StratumHarm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """What people's labels say of a criterion's difference (`correction`, `labelled`)."""
+
+    labels: int
+    """Pairs of which people say what they are."""
+    undecided: int
+    """Pairs that they looked at and left open."""
+    estimate: float
+    interval: Interval
+    """For one look; it never decides by itself."""
+    raw_estimate: float
+    """By the evaluator alone."""
+    raw_interval: Interval
+    suffices: bool
+    """Whether it has taken the place of the raw difference."""
+    missing: str = ""
+    """What the labels lack; empty when they suffice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One criterion's state, with every number it rests on."""
 
@@ -71,7 +91,8 @@ class Finding:
     harm: int
     benefit: int
     estimate: float | None
-    """(harm - benefit) / n, None without pairs: absence of evidence is never a number."""
+    """(harm - benefit) / n, None without pairs: absence of evidence is never a number. By people's labels
+    where these suffice."""
     interval: Interval
     margin: float
     log_e: LogE
@@ -86,6 +107,15 @@ class Finding:
     log_e_holm: float | None = None
     """The harm e-value adjusted over the ladder by e-Holm (B3); compares with log(1/alpha_harm) by itself.
     Shown; None outside a ladder and for criteria that do not decide."""
+    correction: Correction | None = None
+    """None without labels."""
+
+    @property
+    def raw(self) -> tuple[float | None, Interval]:
+        """Estimate and limits by the evaluator alone, whether or not labels took their place."""
+        if self.correction is None:
+            return self.estimate, self.interval
+        return self.correction.raw_estimate, self.correction.raw_interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
