@@ -12,6 +12,7 @@ from service.settings import places
 from service.settings.forms import database_url_of, redis_url_of
 from service.settings.ladders import build_ladder, build_probe, build_rule, refuse_own_address
 from service.settings.limits import refuse_limits_that_cannot_hold
+from service.settings.money_shape import build_money
 from service.settings.nearest import nearest
 from service.settings.policies import build_policy
 from service.settings.problems import Findings
@@ -19,7 +20,7 @@ from service.settings.promotion import build_promotion
 from service.settings.secrets import sampling_salt
 from service.settings.shape import TiergateShape
 from service.settings.units import listen_or_socket
-from service.settings.values import ApiListen, Money, ProbePlan, Settings, ShadowPlan
+from service.settings.values import ApiListen, ProbePlan, Settings, ShadowPlan
 from service.settings.variables import complaints_of
 
 NO_REDIS = "redis://127.0.0.1:6379/0"
@@ -43,7 +44,8 @@ def build(
         for name, model in shape.models.items()
         if (ladder := build_ladder(name, model, beside, environ, findings)) is not None
     }
-    policy = build_policy(shape.policy, known, findings)
+    money = build_money(shape.money)
+    policy = build_policy(shape.policy, known, findings, failure=money.failure)
     for complaint in complaints_of(environ):
         findings.add((), complaint)
     state_dir = places.state_dir(shape, beside, environ)
@@ -158,11 +160,5 @@ def build(
             for name, model in shape.models.items()
             if model.slo is not None
         },
-        money=Money(
-            currency=shape.money.currency,
-            retry=shape.money.failure.retry,
-            escalate=shape.money.failure.escalate,
-            escalate_share=shape.money.failure.escalate_share,
-            operations_per_request=shape.money.operations_per_request,
-        ),
+        money=money,
     )

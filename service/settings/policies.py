@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from service.decision.failure_chain import RETRY_OR_ESCALATE, FailureChain
 from service.decision.policy import (
     DECISIVE_BY_DEFAULT,
     AlphaSpending,
@@ -18,15 +19,21 @@ from service.decision.policy import (
     Role,
     Units,
 )
-from service.settings.policy_shape import PolicyShape
+from service.decision.terms import Terms
+from service.settings.policy_shape import LoadRunsShape, PolicyShape
 from service.settings.problems import Findings, Place
 
 EQUIVALENT_BY_DEFAULT = frozenset({"refusal", "tool_use"})
 """Where neither way is better: fewer refusals of harmful requests and more of harmless ones can cancel."""
 
 
-def build_policy(shape: PolicyShape, known: Iterable[str], findings: Findings) -> Policy | None:
-    """The policy over the evaluators that are `known`, or None when `findings` says why there is none."""
+def build_policy(
+    shape: PolicyShape, known: Iterable[str], findings: Findings, *, failure: FailureChain = RETRY_OR_ESCALATE
+) -> Policy | None:
+    """The policy over the evaluators that are `known`, or None when `findings` says why there is none.
+
+    `failure`: what one costs, unless the policy says it itself.
+    """
     named = shape.criteria or dict.fromkeys(DECISIVE_BY_DEFAULT)
     others = [name for name in known if name not in named and name not in DECISIVE_BY_DEFAULT]
     criteria: list[Criterion] = []
@@ -49,7 +56,8 @@ def build_policy(shape: PolicyShape, known: Iterable[str], findings: Findings) -
         except ValueError as error:
             findings.add(place, str(error))
     gates = {Gate(name): Asked(asked) for name, asked in shape.gates.model_dump().items()}
-    if len(criteria) < len(named) + len(others):
+    terms = _terms(shape.load_runs, failure, findings)
+    if terms is None or len(criteria) < len(named) + len(others):
         return None
     try:
         return Policy(
@@ -68,7 +76,26 @@ def build_policy(shape: PolicyShape, known: Iterable[str], findings: Findings) -
             longest_seconds=shape.longest,
             baseline_after_approval=BaselineAfterApproval(shape.baseline_after_approval),
             tenant_share_cap=shape.tenant_share_cap,
+            alpha_gates=shape.alpha.gates,
+            load_runs=terms,
         )
     except ValueError as error:
         findings.add(("policy", "criteria") if "criterion" in str(error) else ("policy",), str(error))
+        return None
+
+
+def _terms(shape: LoadRunsShape, failure: FailureChain, findings: Findings) -> Terms | None:
+    weight = shape.failure_weight
+    try:
+        return Terms(
+            slo_margin=shape.slo_margin,
+            least_blocks=shape.blocks,
+            most_baseline_misses=shape.baseline_misses,
+            power=shape.power,
+            least_power=shape.least_power,
+            block_correlation=shape.block_correlation,
+            failure=failure if weight is None else FailureChain.of_weight(weight),
+        )
+    except ValueError as error:
+        findings.add(("policy", "load_runs"), str(error))
         return None

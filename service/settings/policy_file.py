@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from service.decision.failure_chain import RETRY_OR_ESCALATE
 from service.decision.policy import Criterion, Policy
 from service.settings import spelling
 from service.settings.complaints import complaints, valid_keys
@@ -18,6 +19,7 @@ from service.settings.document import Document
 from service.settings.evaluating import known
 from service.settings.forms import Shape
 from service.settings.load import read
+from service.settings.money_shape import build_chain
 from service.settings.policies import build_policy
 from service.settings.policy_shape import PolicyShape
 from service.settings.problems import Findings, Place, Problem, SettingsError, spell
@@ -74,7 +76,8 @@ def read_policy(path: Path) -> PolicyRead:
     except ValidationError as error:
         raise SettingsError(path, [*document.problems, *complaints(error, document)]) from None
     findings = Findings()
-    policy = build_policy(shape.policy, names, findings)
+    failure = build_chain(shape.money.failure) if isinstance(shape, TiergateShape) else RETRY_OR_ESCALATE
+    policy = build_policy(shape.policy, names, findings, failure=failure)
     problems = [*document.problems, *(document.problem(place, text) for place, text in findings.entries)]
     if problems or policy is None:
         raise SettingsError(path, problems)
@@ -104,10 +107,16 @@ _CRITERION: Mapping[str, tuple[Callable[[Criterion], str], Place | None]] = {
     "max_pairs": (lambda each: spelling.plain(each.max_pairs or "planned"), None),
     "baseline_failure_cap": (lambda each: spelling.share(each.baseline_failure_cap), None),
 }
+_SHARES = (
+    *("accept", "harm", "warn", "strata", "gates", "max_unscored"),
+    *("baseline_misses", "power", "least_power"),
+)
 _WRITTEN: Mapping[str, Callable[..., str]] = {
-    **dict.fromkeys(("accept", "harm", "warn", "strata", "max_unscored"), spelling.share),
+    **dict.fromkeys(_SHARES, spelling.share),
     **dict.fromkeys(("idle", "longest", "hold", "measured_within"), spelling.duration),
     "ramp": lambda steps: ", ".join(map(spelling.share, steps)),
+    "slo_margin": spelling.points,
+    "failure_weight": lambda weight: "as money.failure" if weight is None else f"{weight:g}x",
     "tenant_share_cap": lambda cap: "none" if cap is None else spelling.share(cap),
 }
 _OF_CRITERIA = frozenset({"criteria", "margin", "min_pairs"})

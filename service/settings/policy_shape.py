@@ -1,4 +1,4 @@
-"""The parts of `tiergate.yaml` under `policy` and `money`."""
+"""The part of `tiergate.yaml` under `policy`."""
 
 from __future__ import annotations
 
@@ -59,6 +59,31 @@ class AlphaShape(Shape):
     strata: Share = written(
         "1%", "Of rejecting a tier for one stratum although none is worse than the margin, over all of them."
     )
+    gates: Share = written(
+        "5%", "Of passing the SLO or the money gate wrongly, or failing it, over all load runs of a tier."
+    )
+
+
+class LoadRunsShape(Shape):
+    """What the gates that load runs decide are held to."""
+
+    slo_margin: Points = written("1pp", "Largest tolerable rise of the share of requests that miss the SLO.")
+    failure_weight: Factor | None = Field(
+        default=None,
+        description="What one failure costs in baseline requests; by default what money.failure comes to.",
+    )
+    blocks: Annotated[Count, Field(ge=2)] = Field(
+        default=8, description="Of each tier; with fewer a run shows nothing."
+    )
+    baseline_misses: Share = written(
+        "3%", "Beyond this share of misses of the baseline the rate was too high to show anything."
+    )
+    power: Share = written("90%", "Chance of passing an equal tier for which a run extends its window.")
+    least_power: Share = written("80%", "A run whose budget does not reach it is not made.")
+    block_correlation: Annotated[float, Field(ge=0, le=1, strict=False)] = Field(
+        default=0.25,
+        description="Of misses within a block, assumed while fewer than 20 blocks differ between the tiers.",
+    )
 
 
 Asking = Literal["required", "off"]
@@ -102,6 +127,9 @@ class PolicyShape(Shape):
     on_harm: Literal["roll_back", "ask"] = Field(
         default="roll_back", description="What the guard does when a promoted tier is shown to harm."
     )
+    load_runs: Annotated[LoadRunsShape, Section] = Field(
+        default=LoadRunsShape(), description="What the SLO and the money gate are held to."
+    )
     promotion: Annotated[PromotionShape, Section] = Field(
         default=PromotionShape(), description="How an approved tier gets its share of the clients."
     )
@@ -130,26 +158,4 @@ class PolicyShape(Shape):
     )
     longest: Age = written(
         "none", "Age at which an epoch without a decision is given up as not shown; `none` for no end."
-    )
-
-
-class FailureShape(Shape):
-    """What a failed answer costs, in multiples of the baseline's cost of one request."""
-
-    retry: Factor = written("1x", "Each failure is tried again.")
-    escalate: Factor = written("6x", "Some go to a bigger model.")
-    escalate_share: Share = written("50%", "How many of them.")
-
-
-class MoneyShape(Shape):
-    """What failures and operations cost."""
-
-    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")] = Field(
-        default="USD", description="ISO 4217 code."
-    )
-    failure: Annotated[FailureShape, Section] = Field(
-        default=FailureShape(), description="Cost of one failure."
-    )
-    operations_per_request: Annotated[float, Field(ge=0, strict=False)] = Field(
-        default=0.0, description="Cost of running one more tier, per request, in the currency."
     )

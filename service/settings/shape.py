@@ -26,7 +26,8 @@ from service.settings.forms import (
     Size,
     written,
 )
-from service.settings.policy_shape import MoneyShape, PolicyShape
+from service.settings.money_shape import MoneyShape
+from service.settings.policy_shape import PolicyShape
 
 
 class CaptureShape(Shape):

@@ -59,24 +59,6 @@ class ProbePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Money:
-    """What a failure costs, in multiples of the baseline's cost of one request."""
-
-    currency: str = "USD"
-    retry: float = 1.0
-    escalate: float = 6.0
-    escalate_share: float = 0.5
-    """Share of failures that go to a bigger model."""
-    operations_per_request: float = 0.0
-    """In the currency."""
-
-    @property
-    def failure(self) -> float:
-        """Extra cost of one failure: `retry + escalate_share * escalate` (design section 1)."""
-        return self.retry + self.escalate_share * self.escalate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """One configuration file and its environment, read once by a root and handed down in parts."""
 
@@ -104,7 +86,7 @@ class Settings:
     """By model; what is expected of its answers, besides what its requests say."""
     slo: Mapping[str, Slo] = field(default_factory=dict)
     """By model."""
-    money: Money = Money()
+    money: Money = DEFAULT_MONEY
     promotion: Promotion = AT_ONCE
     evaluators: tuple[Evaluator, ...] = evaluators.ALL
     """All that judge, in the order in which they are shown; ours alone in a proxy, which judges nothing."""

@@ -11,6 +11,7 @@ from pydantic_core import PydanticUndefined
 from service.settings.complaints import all_places, valid_keys
 from service.settings.fleet_shape import BackendShape, HeaderShape, ModelShape, TierShape
 from service.settings.forms import Shape
+from service.settings.money_shape import StepShape
 from service.settings.policy_shape import CriterionShape
 from service.settings.shape import TiergateShape, TlsShape
 from tests.settings.test_load import Loaded
@@ -46,6 +47,7 @@ EVERY_ROW = [
     *rows(HeaderShape),
     *rows(TlsShape),
     *rows(CriterionShape),
+    *rows(StepShape),
 ]
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import evaluators
 from service.decision.policy import Asked, BaselineAfterApproval, Gate, Hypothesis, Policy, Role, Units
+from service.decision.terms import Terms
 from service.proxy.config import ProxyConfig, Timeouts
 from service.settings import ApiListen, ProbePlan, Settings, SettingsError, ShadowPlan, load
 
@@ -154,7 +155,18 @@ def test_every_section_reaches_its_part(minimal: dict[str, Any], loaded: Loaded)
         "probe": {"per_capture": 2, "extra_body": {"seed": 1}, "tokens_per_day": "5M", "planted": 2},
         "proxy": {"listen": "0.0.0.0:9000", "timeouts": {"total": "none"}, "forward_paths": ["/rerank"]},
         "api": {"listen": "[::1]:9001", "allowed_hosts": ["tiergate.example"]},
-        "money": {"currency": "CNY", "failure": {"retry": "1x", "escalate": "6x", "escalate_share": "50%"}},
+        "money": {
+            "currency": "EUR",
+            "failure": {
+                **{"retry": "1x", "escalate": "8x", "escalate_share": "25%"},
+                "then": [{"step": "person", "share": "4%", "price": 15}],
+            },
+        },
+        "policy": {
+            **minimal.get("policy", {}),
+            "alpha": {"gates": "2%"},
+            "load_runs": {"slo_margin": "0.5pp", "blocks": 12, "power": "85%", "block_correlation": 0},
+        },
     }
     found = loaded(minimal)
     tier = found.ladders["qwen"].tier("w8a8")
@@ -172,7 +184,21 @@ def test_every_section_reaches_its_part(minimal: dict[str, Any], loaded: Loaded)
     assert "tiergate.example" in found.api.allowed_hosts
     assert "localhost" in found.api.allowed_hosts
     assert found.slo["qwen"].ttft_seconds == 1.5
-    assert found.money.failure == 4  # 1 retry + 50 % of 6
+    assert found.money.currency == "EUR"
+    assert found.money.failure.weight == 3  # a retry, and a quarter of them at 8
+    assert found.money.failure.price == pytest.approx(0.15)  # a hundredth of them at 15
+    assert found.policy.alpha_gates == 0.02
+    assert found.policy.load_runs == Terms(
+        slo_margin=0.005, least_blocks=12, power=0.85, block_correlation=0, failure=found.money.failure
+    )
+
+
+def test_a_failure_may_have_a_weight_instead_of_a_chain(minimal: dict[str, Any], loaded: Loaded) -> None:
+    minimal["policy"] = {**minimal.get("policy", {}), "load_runs": {"failure_weight": "2.5x"}}
+    found = loaded(minimal)
+    assert found.policy.load_runs.failure.weight == 2.5
+    assert found.money.failure.weight == 4
+    assert found.money.currency == "CNY"
 
 
 def test_the_environment_goes_before_the_file(

@@ -62,6 +62,9 @@ def test_what_changes_answers_or_their_judgement_starts_a_new_epoch(
         (("policy", "min_pairs"), 20),
         (("policy", "longest"), "30d"),
         (("policy", "tenant_share_cap"), "50%"),
+        (("policy", "load_runs"), {"slo_margin": "0.5pp"}),
+        (("policy", "alpha"), {"gates": "1%"}),
+        (("money",), {"failure": {"retry": "2x"}}),
     ],
 )
 def test_what_changes_no_answer_keeps_the_epoch(
