@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from service.fleet import UNIX
 from service.settings import units
+from service.settings.cron import CRON_PATTERN, cron
 
 HEADERS_NOT_OURS = frozenset(
     {
@@ -114,6 +115,11 @@ def _header_value(value: str) -> str:
     return value
 
 
+def _cron(written: str) -> str:
+    cron(written)
+    return written
+
+
 def _empty_means_defaults(written: object) -> object:
     return {} if written is None else written
 
@@ -143,6 +149,10 @@ Tokens = Annotated[
     _text_or_number(units.COUNT_PATTERN, "32k", "32768"),
 ]
 Factor = Annotated[float, BeforeValidator(units.factor), _text_or_number(units.FACTOR_PATTERN, "6x")]
+Rate = Annotated[
+    float, BeforeValidator(units.rate), Field(gt=0, le=10_000), _text(units.RATE_PATTERN, "4/s", "30/m")
+]
+CronText = Annotated[str, AfterValidator(_cron), _text(CRON_PATTERN, "0 3 * * 1")]
 Listen = Annotated[
     units.Listen, BeforeValidator(units.listen), _text(units.LISTEN_PATTERN, "127.0.0.1:8080", "[::1]:8080")
 ]

@@ -20,6 +20,7 @@ SHARE_PATTERN = r"^\d+(\.\d+)?\s*%$"
 POINTS_PATTERN = r"^\d+(\.\d+)?\s*(pp|%)$"
 COUNT_PATTERN = r"^\d+(\.\d+)?\s*[kKMG]?$"
 FACTOR_PATTERN = r"^\d+(\.\d+)?\s*x$"
+RATE_PATTERN = r"^\d+(\.\d+)?\s*/\s*(s|m|h)$"
 LISTEN_PATTERN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
 SOCKET_PATTERN = r"^unix:/[^\x00]+$"
 MODE_PATTERN = r"^0?[0-7]{3}$"
@@ -121,6 +122,14 @@ def factor(written: object) -> float:
     if unit not in ("x", ""):
         raise ValueError(_unit_error(written, "multiple", {"x": 1}))
     return number
+
+
+def rate(written: object) -> float:
+    """`4/s`, `30/m`, in requests a second."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*/\s*([smh])", written.strip()) if isinstance(written, str) else None
+    if match is None:
+        raise ValueError(f"expected requests by time, such as 4/s or 30/m, got {written!r}")
+    return float(match[1]) / SECONDS[match[2]]
 
 
 def listen(written: object) -> Listen:
