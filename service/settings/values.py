@@ -13,6 +13,8 @@ from service.decision.policy import DECISIVE_BY_DEFAULT, Policy
 from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder, Slo, Tier
 from service.proxy.config import ProxyConfig
+from service.settings.money_shape import DEFAULT_MONEY
+from service.settings.money_shape import Money as Money
 from service.store.capture import Keyring
 
 
