@@ -18,6 +18,7 @@ from service.settings.policies import build_policy
 from service.settings.problems import Findings
 from service.settings.promotion import build_promotion
 from service.settings.secrets import sampling_salt
+from service.settings.shadow_job import build_shadow_job
 from service.settings.shape import TiergateShape
 from service.settings.units import listen_or_socket
 from service.settings.values import ApiListen, ProbePlan, Settings, ShadowPlan
@@ -150,6 +151,7 @@ def build(
             tokens_per_day=shape.shadow.tokens_per_day,
             retries=shape.shadow.retries,
         ),
+        shadow_job=build_shadow_job(shape.shadow_job, proxy_admin=admin_listen.url()),
         promotion=build_promotion(shape.policy.promotion),
         evaluators=tuple(judging),
         probe=probe,

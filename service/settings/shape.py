@@ -28,6 +28,7 @@ from service.settings.forms import (
 )
 from service.settings.money_shape import MoneyShape
 from service.settings.policy_shape import PolicyShape
+from service.settings.shadow_job import ShadowJobShape
 
 
 class CaptureShape(Shape):
@@ -209,6 +210,9 @@ class TiergateShape(Shape):
     )
     shadow: Annotated[ShadowShape, Section] = Field(
         default=ShadowShape(), description="How replays are sent."
+    )
+    shadow_job: Annotated[ShadowJobShape, Section] = Field(
+        default=ShadowJobShape(), description="Load runs under equal load, and what tiers cost."
     )
     probe: Annotated[ProbeShape, Section] = Field(
         default=ProbeShape(), description="Recall questions made from captured contexts."

@@ -15,6 +15,7 @@ from service.fleet import Ladder, Slo, Tier
 from service.proxy.config import ProxyConfig
 from service.settings.money_shape import DEFAULT_MONEY
 from service.settings.money_shape import Money as Money
+from service.settings.shadow_job import ShadowJob
 from service.store.capture import Keyring
 
 
@@ -81,6 +82,7 @@ class Settings:
     proxy: ProxyConfig
     api: ApiListen = ApiListen()
     shadow: ShadowPlan = ShadowPlan()
+    shadow_job: ShadowJob = ShadowJob()
     probe: ProbePlan = ProbePlan()
     probes: Mapping[str, ProbePlan] = field(default_factory=dict)
     """By model, where a model asks for its own."""
