@@ -1,8 +1,9 @@
 """Blocks of load as SQL leases: who runs which, what it showed, and which is next.
 
 A block is due, leased, and then settled once. Who comes second, by a message delivered twice or after the
-lease ran out under it, gets nothing and leaves. A job's blocks follow one another: what settles one adds the
-next, or ends the job, in one transaction.
+lease ran out under it, gets nothing and leaves. A job's blocks follow one another: it has at most one that is
+not settled, and one without any waits for its next turn, which whoever comes first takes: the worker that
+settled the last block, or the guard where that died in between.
 """
 
 from __future__ import annotations
@@ -79,28 +80,43 @@ class Grip:
     cancelled_by: str | None = None
 
 
-def open_job(db: Database, job_id: str, turn: Turn, *, now: float) -> bool:
-    """Give a job that has no block its first one, or its end; whether it was that who asked."""
+def take_turn(db: Database, job_id: str, number: int, turn: Turn, *, now: float) -> bool:
+    """Give a job its block of that number, or its end; whether it was this call that did.
+
+    Nothing is done when it has a block of that number already, or is over. One that was cancelled ends.
+    """
     with db.write() as connection:
         db.lock(connection, f"job {job_id}")
-        begun = connection.execute(
-            select(load_blocks.c.number).where(load_blocks.c.job_id == job_id).limit(1)
-        ).first()
-        active = connection.execute(select(shadow_jobs.c.active).where(shadow_jobs.c.job_id == job_id))
-        if begun is not None or active.scalar() is None:
+        of = shadow_jobs.c
+        job = connection.execute(select(of.active, of.cancelled_by).where(of.job_id == job_id)).one_or_none()
+        known = connection.execute(
+            select(func.count()).select_from(load_blocks).where(load_blocks.c.job_id == job_id)
+        ).scalar_one()
+        if job is None or job.active is None or known != number:
             return False
-        _turn(connection, job_id, 0, turn, now)
+        _keep(connection, job_id, turn)
+        if isinstance(turn.then, Ending):
+            end_within(connection, job_id, turn.then.state, reason=turn.then.reason, now=now)
+        elif job.cancelled_by is not None:
+            end_within(connection, job_id, JobState.CANCELLED, reason=cancelled(job.cancelled_by), now=now)
+        else:
+            _add(connection, job_id, number, turn.then)
         return True
 
 
-def unopened(db: Database) -> list[str]:
-    """Jobs that are not over and have no block, the oldest first."""
-    has_block = select(load_blocks.c.number).where(load_blocks.c.job_id == shadow_jobs.c.job_id).exists()
+def waiting_for_turn(db: Database) -> list[str]:
+    """Jobs that are not over and have no block that is not settled: new ones, and those whose worker died."""
+    of = load_blocks.c
+    open_block = (
+        select(of.number)
+        .where(of.job_id == shadow_jobs.c.job_id, of.state.in_([BlockState.DUE, BlockState.LEASED]))
+        .exists()
+    )
     with db.read() as connection:
         return list(
             connection.execute(
                 select(shadow_jobs.c.job_id)
-                .where(shadow_jobs.c.active.is_not(None), ~has_block)
+                .where(shadow_jobs.c.active.is_not(None), ~open_block)
                 .order_by(shadow_jobs.c.created_at)
             ).scalars()
         )
@@ -190,9 +206,7 @@ def lease_block(
         return _block(row)
 
 
-def hold_on(
-    db: Database, block: Block, *, now: float, seconds: float = LEASE_SECONDS
-) -> Grip:
+def hold_on(db: Database, block: Block, *, now: float, seconds: float = LEASE_SECONDS) -> Grip:
     """A heartbeat: the lease runs `seconds` longer if it is still the holder's."""
     with db.write() as connection:
         kept = connection.execute(
@@ -222,21 +236,11 @@ def give_back(db: Database, block: Block) -> bool:
 
 
 def finish_block(
-    db: Database,
-    block: Block,
-    turn: Turn,
-    *,
-    figures: Mapping[str, Any],
-    tokens: int,
-    now: float,
+    db: Database, block: Block, *, figures: Mapping[str, Any], tokens: int, now: float
 ) -> bool:
-    """Record what the block showed, and add what is next; False, and nothing, when it is not the holder's.
-
-    Of a job that was cancelled meanwhile the block counts, and then the job ends.
-    """
+    """Record what the block showed; False, and nothing, when it is not the holder's any more."""
+    told, requests = _apart(figures)
     with db.write() as connection:
-        db.lock(connection, f"job {block.job_id}")
-        told, requests = _apart(figures)
         settled = connection.execute(
             update(load_blocks)
             .where(*_held_by(block))
@@ -249,13 +253,7 @@ def finish_block(
                 requests=requests,
             )
         )
-        if not settled.rowcount:
-            return False
-        by = connection.execute(
-            select(shadow_jobs.c.cancelled_by).where(shadow_jobs.c.job_id == block.job_id)
-        ).scalar()
-        _turn(connection, block.job_id, block.number + 1, turn, now, cancelled_by=by)
-        return True
+        return bool(settled.rowcount)
 
 
 def break_off(db: Database, block: Block, ending: Ending, *, now: float) -> bool:
@@ -297,15 +295,7 @@ def _held_by(block: Block) -> tuple[Any, ...]:
     )
 
 
-def _turn(
-    connection: Connection,
-    job_id: str,
-    number: int,
-    turn: Turn,
-    now: float,
-    *,
-    cancelled_by: str | None = None,
-) -> None:
+def _keep(connection: Connection, job_id: str, turn: Turn) -> None:
     values: dict[str, Any] = {
         "remarks": json.dumps(list(turn.remarks)),
         "expected_blocks": turn.outlook.blocks,
@@ -314,28 +304,25 @@ def _turn(
     if turn.findings is not None:
         values["findings"] = canonical(turn.findings)
     connection.execute(update(shadow_jobs).where(shadow_jobs.c.job_id == job_id).values(values))
-    if isinstance(turn.then, Ending):
-        end_within(connection, job_id, turn.then.state, reason=turn.then.reason, now=now)
-    elif cancelled_by is not None:
-        end_within(connection, job_id, JobState.CANCELLED, reason=cancelled(cancelled_by), now=now)
-    else:
-        plan = turn.then
-        connection.execute(
-            load_blocks.insert().values(
-                job_id=job_id,
-                number=number,
-                tier=plan["tier"],
-                part=plan["part"],
-                plan=canonical(plan),
-                seconds=plan["warm_up_seconds"] + plan["window_seconds"],
-                state=BlockState.DUE,
-                owner="",
-                lease_until=0.0,
-                leases=0,
-                enqueued_at=0.0,
-                tokens=0,
-            )
+
+
+def _add(connection: Connection, job_id: str, number: int, plan: Mapping[str, Any]) -> None:
+    connection.execute(
+        load_blocks.insert().values(
+            job_id=job_id,
+            number=number,
+            tier=plan["tier"],
+            part=plan["part"],
+            plan=canonical(plan),
+            seconds=plan["warm_up_seconds"] + plan["window_seconds"],
+            state=BlockState.DUE,
+            owner="",
+            lease_until=0.0,
+            leases=0,
+            enqueued_at=0.0,
+            tokens=0,
         )
+    )
 
 
 def _apart(figures: Mapping[str, Any]) -> tuple[str, bytes]:
