@@ -9,6 +9,7 @@ from evaluators.score import Evaluator
 from service.fleet import Slo
 from service.proxy.config import ClientLimits, Mirroring, ProxyConfig, Timeouts
 from service.settings import places
+from service.settings.adjudicating import build_adjudication
 from service.settings.forms import database_url_of, redis_url_of
 from service.settings.ladders import build_ladder, build_probe, build_rule, refuse_own_address
 from service.settings.limits import refuse_limits_that_cannot_hold
@@ -65,6 +66,9 @@ def build(
     if len(set(bound)) < len(bound):
         findings.add(("proxy",), "proxy.listen, proxy.admin and api.listen must be three different addresses")
     refuse_own_address(shape.models, proxy_listen, findings)
+    adjudication = build_adjudication(
+        shape.adjudication, ladders, judging, proxy=proxy_listen, beside=beside, findings=findings
+    )
     refuse_limits_that_cannot_hold(shape, findings)
     if shape.proxy.default_model is not None and shape.proxy.default_model not in shape.models:
         known = nearest(shape.proxy.default_model, shape.models)
@@ -154,6 +158,7 @@ def build(
         shadow_job=build_shadow_job(shape.shadow_job, proxy_admin=admin_listen.url()),
         promotion=build_promotion(shape.policy.promotion),
         evaluators=tuple(judging),
+        adjudication=adjudication,
         probe=probe,
         probes={name: build_probe(model.probe, probe) for name, model in shape.models.items()},
         answer_rules={name: build_rule(model.structured_output) for name, model in shape.models.items()},

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from service.settings.adjudicating import AdjudicationSection, AdjudicationShape
 from service.settings.fleet_shape import ModelShape, ProbeShape
 from service.settings.forms import (
     Count,
@@ -219,6 +220,9 @@ class TiergateShape(Shape):
     )
     policy: Annotated[PolicyShape, Section] = Field(
         default=PolicyShape(), description="What a tier must show."
+    )
+    adjudication: AdjudicationSection = Field(
+        default=AdjudicationShape(), description="Pairs that people judge."
     )
     money: Annotated[MoneyShape, Section] = Field(
         default=MoneyShape(), description="What failures and operations cost."

@@ -13,6 +13,7 @@ from service.decision.policy import DECISIVE_BY_DEFAULT, Policy
 from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder, Slo, Tier
 from service.proxy.config import ProxyConfig
+from service.settings.adjudicating import AdjudicationPlan
 from service.settings.money_shape import DEFAULT_MONEY
 from service.settings.money_shape import Money as Money
 from service.settings.shadow_job import ShadowJob
@@ -94,6 +95,7 @@ class Settings:
     promotion: Promotion = AT_ONCE
     evaluators: tuple[Evaluator, ...] = evaluators.ALL
     """All that judge, in the order in which they are shown; ours alone in a proxy, which judges nothing."""
+    adjudication: AdjudicationPlan = AdjudicationPlan()
 
     @property
     def onlookers(self) -> frozenset[str]:
