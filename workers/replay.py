@@ -18,6 +18,7 @@ from redis import RedisError
 from evaluators.exchange import AnswerRule, Outcome
 from evaluators.score import TimeLimit
 from service.fleet import Ladder, Route
+from service.store.adjudication import Drawn
 from service.store.capture import Capture, Keyring, SealBroken, unseal
 from service.store.captures import Captures
 from service.store.closing import is_closed
@@ -33,6 +34,7 @@ from service.wire import NotARequest, explicit_conversation, message_chain
 from workers import metrics
 from workers.answering import Answering, Inquiry
 from workers.judge import Alarm
+from workers.keeping import Keeping, drawn
 from workers.opening import Opened, open_capture
 from workers.plan import Slot, targets
 from workers.probes import RECALL, Probing
@@ -57,6 +59,8 @@ class Terms:
     """Tokens that the probes of a model may spend; None = only the budget of all shadow traffic."""
     answer_rule: Callable[[str], AnswerRule] = lambda model: AnswerRule()
     """By model."""
+    keeping: Keeping = Keeping()
+    """Which pairs people are to judge."""
     on_serving: bool = False
     """Whether tiers without shadow backends may be replayed on those that serve clients."""
     lease_seconds: float = 120.0
@@ -273,8 +277,10 @@ class _Batch:
     def _record(self, placed: Placed, outcomes: Mapping[Slot, Outcome], scoring: Scoring) -> None:
         capture = placed.opened.capture
         try:
-            units = units_of(placed, outcomes, scoring, at=time.time())
-            first = self._settle(capture.id, units, "processed")
+            now = time.time()
+            units = units_of(placed, outcomes, scoring, at=now)
+            queued = drawn(self.bench.terms.keeping, self.bench.keyring, placed, units, outcomes, now=now)
+            first = self._settle(capture.id, units, "processed", queued)
         except (StoreUnusable, RedisError):
             raise
         except Exception:
@@ -296,9 +302,18 @@ class _Batch:
                     )
                 ] += 1
 
-    def _settle(self, capture_id: str, units: Sequence[Unit], ending: str) -> bool:
+    def _settle(
+        self, capture_id: str, units: Sequence[Unit], ending: str, queued: Sequence[Drawn] = ()
+    ) -> bool:
         """Record it; False when somebody else had recorded it."""
-        first = record(self.bench.db, capture_id=capture_id, owner=self.owner, units=units, at=time.time())
+        first = record(
+            self.bench.db,
+            capture_id=capture_id,
+            owner=self.owner,
+            units=units,
+            drawn=queued,
+            at=time.time(),
+        )
         self.unsettled.discard(capture_id)
         self.done.add(capture_id)
         self._count(ending if first else "recorded_elsewhere", 1)

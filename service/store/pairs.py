@@ -17,6 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Table, case, delete, select
 from sqlalchemy.dialects import postgresql, sqlite
 
+from service.store.adjudication import Drawn, queue
 from service.store.conversations import conversation_of as conversation_of
 from service.store.counting import Counts, recorded
 from service.store.database import Database
@@ -66,9 +67,11 @@ def record(
     owner: str,
     units: Sequence[Unit],
     state: str = State.PROCESSED,
+    drawn: Sequence[Drawn] = (),
     at: float,
 ) -> bool:
-    """Settle a capture and add all that it says, in one transaction.
+    """Settle a capture and add all that it says, in one transaction, with the pairs of it that are `drawn`
+    for people to judge.
 
     False, and nothing changes, when the capture was settled already. Whoever records first wins, even
     after its lease ran out: both holders judged the same exchange, and only one of them is counted.
@@ -82,6 +85,7 @@ def record(
             return False
         if units:
             _add(db, connection, capture_id, units)
+        queue(db, connection, drawn)
     return True
 
 
