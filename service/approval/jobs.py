@@ -1,0 +1,195 @@
+"""Shadow jobs: begin, watch, cancel; their manifests. The guard and the load worker do the rest."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from service.approval.access import Scope, require
+from service.approval.answers import moment
+from service.approval.desk import CallerOf, Desk
+from service.approval.errors import Problem, echo
+from service.approval.job_schemas import (
+    BlockOut,
+    JobBody,
+    JobDetailOut,
+    JobOut,
+    JobProgressOut,
+    JobsOut,
+    ManifestOut,
+)
+from service.approval.names import find_ladder
+from service.store.job_terms import CannotBegin, JobTerms, begin
+from service.store.jobs import Cause, Job, cancel_job, list_jobs, read_job
+from service.store.load_blocks import Block, read_blocks
+from service.store.manifest import JobPlan, Manifest, plan_document
+
+MOST_JOBS = 200
+
+
+def job_routes(desk: Desk) -> APIRouter:
+    """What begins, shows and ends shadow jobs."""
+    router = APIRouter(tags=["shadow jobs"])
+    terms = desk.config.jobs or JobTerms(ladders=desk.config.ladders)
+
+    @router.post("/models/{model:path}/shadow-jobs", status_code=201, summary="Begin a shadow job")
+    def begin_job(model: str, caller: CallerOf, body: JobBody) -> JobOut:
+        """One at a time for a model. It needs a service level, a corpus, and backends that serve nobody."""
+        require(caller, Scope.APPROVE, "beginning a shadow job")
+        if body.i_own_this_capacity:
+            require(caller, Scope.ADMIN, "loading backends that serve clients")
+        find_ladder(desk.config.ladders, model)
+        repeats = _manifest(model, body)
+        try:
+            job = begin(
+                desk.db,
+                terms,
+                model,
+                cause=Cause.REQUEST if repeats is None else Cause.REPLAY,
+                actor=caller.name,
+                now=desk.now(),
+                own_capacity=body.i_own_this_capacity,
+                plan=_plan(terms.plan, body) if repeats is None else None,
+                repeats=repeats,
+            )
+        except CannotBegin as error:
+            raise Problem(
+                409, error.code, str(error), hint=error.hint, reasons=error.reasons or None
+            ) from error
+        return JobOut(**job_fields(job))
+
+    @router.get("/shadow-jobs", summary="Shadow jobs")
+    def jobs(
+        model: Annotated[str | None, Query(description="Of one model alone.")] = None,
+        limit: Annotated[int, Query(ge=1, le=MOST_JOBS)] = 50,
+    ) -> JobsOut:
+        """The latest first, with how far each is."""
+        if model is not None:
+            find_ladder(desk.config.ladders, model)
+        return JobsOut(jobs=[JobOut(**job_fields(job)) for job in list_jobs(desk.db, model, limit=limit)])
+
+    @router.get("/shadow-jobs/{job}", summary="One shadow job with its blocks")
+    def job(job: str) -> JobDetailOut:
+        """How far it is, and what each block showed. The first characters of its name suffice."""
+        found = _find(desk, job)
+        blocks = [block_out(block) for block in read_blocks(desk.db, found.job_id, done=False)]
+        return JobDetailOut(**job_fields(found), blocks=blocks)
+
+    @router.get("/shadow-jobs/{job}/manifest", summary="What is needed to repeat it")
+    def manifest(job: str) -> ManifestOut:
+        """Model, tiers, engines, corpus, arrivals, seeds, SLO, prices, policy."""
+        found = _find(desk, job).manifest
+        return ManifestOut(digest=found.digest, manifest=dict(found.document))
+
+    @router.delete("/shadow-jobs/{job}", summary="Cancel a shadow job")
+    def cancel(job: str, caller: CallerOf) -> JobOut:
+        """A block that is being run is broken off within seconds. One that is over stays as it is."""
+        require(caller, Scope.APPROVE, "cancelling a shadow job")
+        found = _find(desk, job)
+        ended = cancel_job(desk.db, found.job_id, actor=caller.name, now=desk.now())
+        return JobOut(**job_fields(ended))
+
+    return router
+
+
+def job_fields(job: Job) -> dict[str, Any]:
+    """The fields of `JobOut`."""
+    plan = job.manifest.plan
+    return {
+        "job": job.job_id,
+        "model": job.model,
+        "state": job.state,
+        "part": job.part,
+        "cause": job.cause,
+        "actor": job.actor,
+        "i_own_this_capacity": job.own_capacity,
+        "created_at": moment(job.created_at),
+        "started_at": _moment(job.started_at),
+        "ended_at": _moment(job.ended_at),
+        "cancelled_by": job.cancelled_by,
+        "reason": job.reason,
+        "remarks": list(job.remarks),
+        "manifest": job.manifest.digest,
+        "replay_of": job.replay_of,
+        "differences": list(job.differences),
+        "progress": JobProgressOut(
+            share=job.progress,
+            blocks_done=job.blocks_done,
+            blocks_expected=job.outlook.blocks,
+            seconds_done=job.seconds_done,
+            seconds_expected=job.outlook.seconds,
+            seconds_spent=job.seconds_spent,
+            seconds_budget=plan.budget_seconds,
+            tokens_spent=job.tokens_spent,
+            tokens_budget=plan.budget_tokens,
+        ),
+        "findings": None if job.findings is None else dict(job.findings),
+    }
+
+
+def block_out(block: Block) -> BlockOut:
+    """One block, with the figures that a table has room for."""
+    figures = block.figures or {}
+
+    def quantile(name: str) -> float | None:
+        found = figures.get(name)
+        return None if found is None else found["p95"]
+
+    return BlockOut(
+        number=block.number,
+        part=block.part,
+        tier=block.tier,
+        state=block.state,
+        attempts=block.leases,
+        rate=block.plan["rate"],
+        concurrency=block.plan["concurrency"],
+        started_at=_moment(block.started_at),
+        ended_at=_moment(block.ended_at),
+        offered=figures.get("offered"),
+        passed=figures.get("passed"),
+        goodput=figures.get("goodput"),
+        ttft_p95=quantile("ttft"),
+        tpot_p95=quantile("tpot"),
+        invalid=None if block.figures is None else list(figures["invalid"]),
+    )
+
+
+def _moment(seconds: float | None) -> str | None:
+    return None if seconds is None else moment(seconds)
+
+
+def _find(desk: Desk, job: str) -> Job:
+    try:
+        return read_job(desk.db, job)
+    except KeyError:
+        raise Problem(
+            404,
+            "unknown_job",
+            f"no shadow job is called {echo(job)}, or several begin so",
+            hint="`tiergate shadow list` shows them",
+        ) from None
+
+
+def _manifest(model: str, body: JobBody) -> Manifest | None:
+    if body.manifest is None:
+        return None
+    if body.plan.model_dump(exclude_none=True):
+        raise Problem(422, "invalid_request", "a manifest brings its own plan: leave `plan` out")
+    try:
+        manifest = Manifest.of(body.manifest)
+    except ValueError as error:
+        raise Problem(422, "invalid_manifest", str(error)) from None
+    if manifest.model != model:
+        raise Problem(
+            409, "other_model", f"the manifest is of a job of {echo(manifest.model)}, not of {echo(model)}"
+        )
+    return manifest
+
+
+def _plan(configured: JobPlan, body: JobBody) -> JobPlan:
+    asked = body.plan.model_dump(exclude_none=True)
+    try:
+        return JobPlan.of({**plan_document(configured), **asked})
+    except ValueError as error:
+        raise Problem(422, "invalid_plan", str(error)) from None
