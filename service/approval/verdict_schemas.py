@@ -42,6 +42,17 @@ class StratumHarmOut(Answer):
     log_e_harm: Finite = Field(description="log E_HARM(margin) within the stratum; rejects at log_e_stratum.")
 
 
+class CorrectionOut(Answer):
+    labels: int = Field(description="Pairs of which people say what they are.", examples=[412])
+    undecided: int = Field(description="Pairs that they looked at and left open.")
+    estimate: Finite = Field(description="The difference by people's labels.", examples=[0.004])
+    interval: IntervalOut = Field(description="For one look: it withholds, and never accepts.")
+    raw_estimate: Finite = Field(description="By the evaluator alone.", examples=[0.009])
+    raw_interval: IntervalOut
+    suffices: bool = Field(description="Whether it stands in place of the raw difference.")
+    missing: str = Field(description="What the labels lack; empty when they suffice.")
+
+
 class FindingOut(Answer):
     criterion: str = Field(examples=["structured_output"])
     role: Role = Field(description="`shown` is found and printed, and decides nothing.")
@@ -52,7 +63,8 @@ class FindingOut(Answer):
     harm: int = Field(description="Only the candidate failed.", examples=[2])
     benefit: int = Field(description="Only the baseline failed.", examples=[3])
     estimate: Finite | None = Field(
-        description="(harm - benefit) / n; null without pairs.", examples=[-0.001]
+        description="(harm - benefit) / n, by people's labels where they suffice; null without pairs.",
+        examples=[-0.001],
     )
     interval: IntervalOut
     margin: Finite = Field(examples=[0.01])
@@ -72,6 +84,7 @@ class FindingOut(Answer):
         description="The harm e-value adjusted over the ladder by e-Holm: compares with log(1/alpha_harm) by "
         "itself. Shown; null where nothing is decided."
     )
+    correction: CorrectionOut | None = Field(description="What people's labels say; null without any.")
 
 
 class CriterionAskedOut(Answer):

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from service.client.errors import AnswerUnreadable
 from service.decision.policy import BaselineAfterApproval, Gate, Role
 from service.decision.verdict import (
+    Correction,
     Decision,
     Finding,
     GateState,
@@ -215,12 +216,7 @@ def _finding(document: Document) -> Finding:
         harm=int(document["harm"]),
         benefit=int(document["benefit"]),
         estimate=_maybe(document["estimate"]),
-        interval=Interval(
-            lower=float(interval["lower"]),
-            upper=float(interval["upper"]),
-            level=float(interval["level"]),
-            method=str(interval["method"]),
-        ),
+        interval=_interval(interval),
         margin=float(document["margin"]),
         log_e=LogE(
             noninferiority=float(log_e["noninferiority"]),
@@ -233,6 +229,31 @@ def _finding(document: Document) -> Finding:
         not_shown=bool(document["not_shown"]),
         worst_strata=tuple(_stratum(each) for each in document["worst_strata"]),
         log_e_holm=_maybe(document["log_e_holm"]),
+        correction=_correction(document.get("correction")),
+    )
+
+
+def _interval(document: Document) -> Interval:
+    return Interval(
+        lower=float(document["lower"]),
+        upper=float(document["upper"]),
+        level=float(document["level"]),
+        method=str(document["method"]),
+    )
+
+
+def _correction(document: Document | None) -> Correction | None:
+    if document is None:
+        return None
+    return Correction(
+        labels=int(document["labels"]),
+        undecided=int(document["undecided"]),
+        estimate=float(document["estimate"]),
+        interval=_interval(document["interval"]),
+        raw_estimate=float(document["raw_estimate"]),
+        raw_interval=_interval(document["raw_interval"]),
+        suffices=bool(document["suffices"]),
+        missing=str(document["missing"]),
     )
 
 

@@ -23,7 +23,7 @@ from service.client.readings import (
 )
 from service.decision.policy import Gate, Role
 from service.decision.verdict import Decision, Finding, GateState, Verdict
-from service.decision.wording import e_value
+from service.decision.wording import corrected, e_value
 
 WIDE = 120
 """Columns a terminal needs for the reason to stand in the table."""
@@ -136,6 +136,7 @@ def verdict_view(reading: VerdictReading) -> RenderableType:
         decision_line(verdict),
         VerdictTable(verdict),
         *worst_strata_lines(verdict, reading.held_to),
+        *correction_lines(verdict),
         gates_line(verdict),
         policy_lines(reading),
         *ends_line(verdict, reading.held_to),
@@ -154,6 +155,13 @@ def worst_strata_lines(verdict: Verdict, held_to: HeldTo) -> Iterator[Text]:
                 f"{worst.benefit} benefits in {worst.n} pairs, e-value {e_value(worst.log_e_harm)}, "
                 f"rejects from {e_value(held_to.strata)}"
             )
+
+
+def correction_lines(verdict: Verdict) -> Iterator[Text]:
+    """What people's labels say so far, where they do not suffice yet; else the reason says it."""
+    for finding in verdict.findings:
+        if finding.correction is not None and not finding.correction.suffices:
+            yield plain(f"{finding.criterion}: {corrected(finding.correction)}", "dim")
 
 
 def ends_line(verdict: Verdict, held_to: HeldTo) -> Iterator[Text]:

@@ -22,6 +22,7 @@ from service.decision.gates import (
     money_measured,
     slo_measured,
 )
+from service.decision.labelled import NO_LABELS, with_labels
 from service.decision.policy import Gate, LadderRule, Policy, Role
 from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds, thresholds
@@ -57,17 +58,24 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
     control = evidence.control or {}
     any_met = any(tally.due for tally in evidence.tallies.values())
     findings = tuple(
-        find(
+        with_labels(
             policy,
             criterion,
+            find(
+                policy,
+                criterion,
+                evidence.tallies.get(criterion.evaluator, Tally()),
+                limits,
+                control=control.get(criterion.evaluator),
+                strata=evidence.strata.get(criterion.evaluator, NO_TALLIES),
+                tenants=evidence.tenants.get(criterion.evaluator, NO_TALLIES),
+                max_pairs=evidence.max_pairs.get(criterion.evaluator),
+                age_seconds=evidence.age_seconds,
+                others_met=any_met,
+            ),
             evidence.tallies.get(criterion.evaluator, Tally()),
+            evidence.labels.get(criterion.evaluator, NO_LABELS),
             limits,
-            control=control.get(criterion.evaluator),
-            strata=evidence.strata.get(criterion.evaluator, NO_TALLIES),
-            tenants=evidence.tenants.get(criterion.evaluator, NO_TALLIES),
-            max_pairs=evidence.max_pairs.get(criterion.evaluator),
-            age_seconds=evidence.age_seconds,
-            others_met=any_met,
         )
         for criterion in policy.visible
     )

@@ -24,7 +24,7 @@ from service.decision.policy import (
 from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds
 from service.decision.unscored import lost
-from service.decision.verdict import Decision, Finding, GateState, Verdict
+from service.decision.verdict import Correction, Decision, Finding, GateState, Verdict
 from service.decision.wording import e_value, points
 
 Number = int | float | str
@@ -116,6 +116,8 @@ def _criterion(criterion: Criterion, tally: Tally, finding: Finding, limits: Thr
     if finding.estimate is not None:
         yield _estimate(name, finding)
         yield _e_values(criterion, tally, finding)
+    if finding.correction is not None:
+        yield _correction(name, finding.correction)
     if finding.worst_strata:
         yield _strata(name, finding, limits)
     yield _finding(name, criterion, finding, limits)
@@ -143,7 +145,8 @@ def _counts(name: str, tally: Tally) -> Step:
 
 
 def _estimate(name: str, finding: Finding) -> Step:
-    found, limits = finding.estimate or 0.0, finding.interval
+    estimate, limits = finding.raw
+    found = estimate or 0.0
     told = "as often as"
     if found:
         told = f"in {points(abs(found))} {'more' if found > 0 else 'fewer'} of the requests than"
@@ -161,6 +164,37 @@ def _estimate(name: str, finding: Finding) -> Step:
             "level": limits.level,
             "method": limits.method,
             "margin": finding.margin,
+        },
+    )
+
+
+def _correction(name: str, correction: Correction) -> Step:
+    limits, raw = correction.interval, correction.raw_interval
+    weight = (
+        "so it takes the place of the raw difference; it may withhold acceptance and never brings it about"
+        if correction.suffices
+        else f"which does not suffice to take its place: {correction.missing}"
+    )
+    return Step(
+        title=f"{name}: labels",
+        sentence=(
+            f"People judged {correction.labels:,} of these pairs, drawn at random within what the evaluator "
+            f"says of them, and left {correction.undecided:,} open. By their word the rise is "
+            f"{points(correction.estimate)}, between {points(limits.lower)} and {points(limits.upper)} "
+            f"(level {limits.level:.3g}, at one look), {weight}."
+        ),
+        numbers={
+            "labels": correction.labels,
+            "left open": correction.undecided,
+            "formula": "sum_h (N_h/N) m_h, h = what the evaluator says, m_h = mean D of its labelled pairs",
+            "corrected estimate": correction.estimate,
+            "corrected lower limit": limits.lower,
+            "corrected upper limit": limits.upper,
+            "level": limits.level,
+            "method": limits.method,
+            "raw estimate": correction.raw_estimate,
+            "raw lower limit": raw.lower,
+            "raw upper limit": raw.upper,
         },
     )
 

@@ -21,8 +21,9 @@ from service.decision.policy import Criterion, Hypothesis, Policy
 from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds
 from service.decision.verdict import Correction, Decision, Finding, Interval
-from service.decision.wording import signed_points
+from service.decision.wording import corrected
 
+NO_LABELS = Labels()
 LEAST_LABELS = 100
 MOST_OPEN = 0.05
 """Of the pairs that people looked at."""
@@ -59,25 +60,12 @@ def with_labels(
     return replace(
         finding,
         decision=decision,
-        reason=f"{reason}; {told(correction)}",
+        reason=f"{reason}; {corrected(correction)}",
         estimate=correction.estimate,
         interval=correction.interval,
         more_pairs=finding.more_pairs if decision is finding.decision else None,
         correction=correction,
     )
-
-
-def told(correction: Correction) -> str:
-    """What the labels say, in one clause."""
-    limits = correction.interval
-    found = (
-        f"{correction.labels} labels: raw {signed_points(correction.raw_estimate)} pp, "
-        f"corrected {signed_points(correction.estimate)} pp "
-        f"[{signed_points(limits.lower)}, {signed_points(limits.upper)}]"
-    )
-    if correction.suffices:
-        return f"corrected by {found}"
-    return f"not yet corrected by {found}: {correction.missing}"
 
 
 def _missing(criterion: Criterion, labels: Labels, interval: Interval) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from service.decision.verdict import Correction
+
 
 def e_value(log_e: float) -> str:
     """An e-value from its logarithm; as a power of ten where it would not fit."""
@@ -42,6 +44,19 @@ def ago(seconds: float) -> str:
 def signed_points(share: float) -> str:
     """A difference in percentage points, with its sign and without the unit."""
     return f"{100 * share:+.2g}" if 0.0 < abs(share) < 0.001 else f"{100 * share:+.1f}"
+
+
+def corrected(correction: Correction) -> str:
+    """What people's labels say of a difference, in one clause."""
+    limits = correction.interval
+    found = (
+        f"{correction.labels} labels: raw {signed_points(correction.raw_estimate)} pp, "
+        f"corrected {signed_points(correction.estimate)} pp "
+        f"[{signed_points(limits.lower)}, {signed_points(limits.upper)}]"
+    )
+    if correction.suffices:
+        return f"corrected by {found}"
+    return f"not yet corrected by {found}: {correction.missing}"
 
 
 def _apart(first: float, second: float, write: Callable[[float, int], str]) -> tuple[str, str]:

@@ -22,6 +22,7 @@ from service.decision.thresholds import Thresholds, thresholds
 from service.decision.verdict import Decision, Verdict
 from service.fleet import Ladder, Route, Tier
 from service.store.account import LedgerAccount
+from service.store.adjudicated import labels_at
 from service.store.approvals import Approval, current_approvals
 from service.store.captures import Captures
 from service.store.database import Database
@@ -270,6 +271,7 @@ def _look(
     )
     epochs = {place.epoch for place in candidates.values()}
     measured = {key: found.measured(now=now) for key, found in latest_measurements(db, model, epochs).items()}
+    labels = labels_at(connection, model, list(candidates.values()), question.present)
     can_run = bool(baseline.shadow) or question.control_on_serving or not route.weights.get(baseline.name)
     found = []
     for tier in tiers:
@@ -287,6 +289,7 @@ def _look(
                 strata=seen.strata[place],
                 strata_under_test=len(question.universe),
                 tenants=seen.tenants[place],
+                labels=labels[place],
                 slo=measured.get((tier.name, place.epoch, Gate.SLO)),
                 money=measured.get((tier.name, place.epoch, Gate.MONEY)),
                 measured_within=question.measured_seconds,
