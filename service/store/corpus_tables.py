@@ -60,13 +60,12 @@ corpus_strata = Table(
 )
 
 kept_answers = Table(
-    # Every answer to one captured request, to be judged again.
+    # Every answer to one captured request, chosen by its hash alone whatever was answered, to be judged again.
     "kept_answers",
     metadata,
     Column("capture_id", String, primary_key=True),
     Column("model", String, nullable=False),
     Column("tenant", String, nullable=False),
-    Column("counts", Boolean, nullable=False),  # chosen by its hash alone, whatever was answered
     Column("scored", String, nullable=False),  # key_of the epochs and versions it was last judged under
     Column("expires_at", Double, nullable=False),
     Column("bytes", Integer, nullable=False),

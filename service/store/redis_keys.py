@@ -60,6 +60,11 @@ def probe_tokens(model: str) -> str:
     return f"tiergate:probe:{model}:tokens"
 
 
+def prompt(hashed: str) -> str:
+    """String with a time to live: who sent a prompt last, as JSON."""
+    return f"tiergate:prompt:{hashed}"
+
+
 def worker_counts(worker: str) -> str:
     """Hash: Prometheus series of one Celery worker, added to by its children."""
     return f"tiergate:worker:{worker}:counts"

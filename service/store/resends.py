@@ -1,0 +1,142 @@
+"""Requests that a tenant sends again soon: what clients do when an answer was of no use.
+
+Counted where captures are taken up. In Redis each prompt of a tenant is remembered for a while, by hash; in SQL
+are the counts. The estimate of a tier's retry rate is resent / total, corrected for sampling: where requests are
+sampled one by one, of two that belong together the earlier is seen with probability `share`, so that 1/share
+as many were resent; where a conversation is sampled whole, both are seen and nothing is corrected.
+
+What it cannot tell: a prompt that is sent again on purpose (several samples of one question, a test run every
+minute) counts as a retry; a retry with other words, through another key or after the window does not; of
+three attempts with sampling, which one was seen is chance, so the corrected rate is right on average and noisy
+where the share is small (its relative error is about 1/sqrt(resent)). Requests without a key have no tenant
+and are left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from redis import Redis
+from sqlalchemy import Connection, select
+
+from service.store import redis_keys
+from service.store.corpus_tables import resends
+from service.store.database import Database
+from service.store.schema import key_of
+
+DAY = 86_400
+LEAST_MEMORY = 600
+"""Seconds that a prompt is remembered at least: captures are not taken up in the order of their requests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """One captured request, as far as sending again is concerned."""
+
+    capture_id: str
+    model: str
+    tier: str
+    """That served it."""
+    tenant: str
+    prompt: str
+    """Hash of the messages."""
+    at: float
+    """Unix seconds."""
+    together: bool
+    """Whether it was sampled with its conversation."""
+
+
+def earlier_tiers(redis: Redis, sent: Sequence[Sent], *, window: float) -> dict[str, str]:
+    """By capture: the tier that answered the same prompt of the same tenant at most `window` seconds before.
+
+    Remembers each prompt; one round trip for all. A capture that is delivered twice is not its own retry.
+    """
+    asked = [each for each in sent if each.tenant]
+    if not asked or window <= 0:
+        return {}
+    keep = round(max(2 * window, LEAST_MEMORY))
+    with redis.pipeline(transaction=False) as pipeline:
+        for each in asked:
+            remembered = json.dumps([each.capture_id, each.at, each.tier])
+            key = redis_keys.prompt(key_of("prompt", each.model, each.tenant, each.prompt))
+            pipeline.set(key, remembered, ex=keep, get=True)
+        found = cast(list[bytes | None], pipeline.execute())
+    tiers: dict[str, str] = {}
+    for each, before in zip(asked, found, strict=True):
+        if before is None:
+            continue
+        capture_id, at, tier = json.loads(before)
+        if capture_id != each.capture_id and abs(each.at - at) <= window:
+            tiers[each.capture_id] = tier if at <= each.at else each.tier
+    return tiers
+
+
+def count_within(
+    db: Database, connection: Connection, sent: Sent, *, earlier: str | None, share: float
+) -> None:
+    """Count a request, and that an earlier one was sent again, for the tier that answered that."""
+    if not sent.tenant:
+        return
+    _add(db, connection, sent, sent.tier, share, total=1, resent=0)
+    if earlier is not None:
+        _add(db, connection, sent, earlier, share, total=0, resent=1)
+
+
+def _add(
+    db: Database, connection: Connection, sent: Sent, tier: str, share: float, *, total: int, resent: int
+) -> None:
+    connection.execute(
+        db.insert(resends)
+        .values(
+            model=sent.model,
+            tier=tier,
+            day=int(sent.at // DAY),
+            together=sent.together,
+            share=f"{share:.9g}",
+            total=total,
+            resent=resent,
+        )
+        .on_conflict_do_update(
+            index_elements=list(resends.primary_key.columns),
+            set_={"total": resends.c.total + total, "resent": resends.c.resent + resent},
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResendRate:
+    """How often answers of a tier were followed by the same request."""
+
+    total: int = 0
+    """Captured requests."""
+    resent: int = 0
+    """Of these, seen to be sent again."""
+    corrected: float = 0.0
+    """How many would have been seen without sampling."""
+
+    @property
+    def rate(self) -> float | None:
+        """Share of answers that were followed by the same request; None when there are no answers."""
+        return min(1.0, self.corrected / self.total) if self.total else None
+
+
+def resend_rates(db: Database, model: str, *, since: float = 0.0) -> Mapping[str, ResendRate]:
+    """By tier of a model, from the day of `since` (unix seconds) on."""
+    with db.read() as connection:
+        rows = connection.execute(
+            select(resends).where(resends.c.model == model, resends.c.day >= int(since // DAY))
+        ).all()
+    found: dict[str, ResendRate] = {}
+    for row in rows:
+        before = found.get(row.tier, ResendRate())
+        weight = 1.0 if row.together else 1.0 / max(float(row.share), 1e-9)
+        found[row.tier] = ResendRate(
+            total=before.total + int(row.total),
+            resent=before.resent + int(row.resent),
+            corrected=before.corrected + weight * int(row.resent),
+        )
+    return found
+

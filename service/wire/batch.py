@@ -1,0 +1,85 @@
+"""OpenAI's batch files: one request a line, with `custom_id`, `method`, `url` and `body`; in and out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from evaluators.exchange import Endpoint, Json, Request
+from evaluators.strict_json import NotJson, TooMuch, parse
+from service.traces import BadLine
+from service.wire.content_encoding import MAX_DECODED
+from service.wire.conversation import has_remote_media, is_stateful
+from service.wire.requests import endpoint_of, read_body
+from service.wire.shapes import NotARequest, kind
+
+MOST_ID = 512
+"""Characters of a `custom_id`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchLine:
+    """One request of a batch file."""
+
+    line: int
+    """From 1."""
+    custom_id: str
+    request: Request
+
+
+def read_batch(lines: Iterable[str]) -> Iterator[BatchLine | BadLine]:
+    """Every line that is not blank, as a request or with the reason why it is none.
+
+    A request that leans on what only its own server holds, or on media elsewhere, is none: it could not be
+    repeated on another tier.
+    """
+    taken: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            name, request = _read(line)
+            if name in taken:
+                raise NotARequest(f"custom_id {name!r} is that of line {taken[name]} as well")
+        except NotARequest as error:
+            yield BadLine(line=number, reason=str(error))
+            continue
+        taken[name] = number
+        yield BatchLine(line=number, custom_id=name, request=request)
+
+
+def _read(line: str) -> tuple[str, Request]:
+    try:
+        value = parse(line, max_chars=MAX_DECODED).value
+    except (NotJson, TooMuch) as error:
+        raise NotARequest(f"this is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise NotARequest(f"this is {kind(value)}, not an object")
+    name = value.get("custom_id")
+    if not isinstance(name, str) or not 0 < len(name) <= MOST_ID:
+        raise NotARequest(f"custom_id must be a string of 1 to {MOST_ID} characters")
+    method = value.get("method")
+    if method != "POST":
+        raise NotARequest(f"method must be POST, got {method!r}")
+    return name, _request(value.get("url"), value.get("body"))
+
+
+def _request(url: Json, body: Json) -> Request:
+    endpoint = endpoint_of(url) if isinstance(url, str) else None
+    if endpoint is None:
+        raise NotARequest(f"url must be one of {', '.join(Endpoint)}, got {url!r}")
+    if not isinstance(body, dict):
+        raise NotARequest(f"body is {kind(body)}, not an object")
+    request = read_body(endpoint, body)
+    if is_stateful(request):
+        raise NotARequest("it leans on what only its own server holds")
+    if has_remote_media(request):
+        raise NotARequest("it refers to media elsewhere")
+    return request
+
+
+def write_batch_line(*, custom_id: str, url: str, body: Mapping[str, Json]) -> str:
+    """One line, without its end; ASCII, so that lone surrogates survive."""
+    line = {"custom_id": custom_id, "method": "POST", "url": url, "body": body}
+    return json.dumps(line, separators=(",", ":"), allow_nan=False)
