@@ -118,6 +118,8 @@ class Request:
     tools: tuple[Tool, ...] = ()
     tool_choice: str = "auto"
     """`auto`, `none`, `required`, or the name of the one tool that must be called."""
+    parallel_calls: bool = True
+    """False where the request forbids more than one call in an answer."""
     stream: bool = False
     max_tokens: int | None = None
     expects_json: bool = False
@@ -131,6 +133,14 @@ class Request:
     body: Mapping[str, Json] = field(default_factory=dict)
 
 
+class Expected(StrEnum):
+    """What answers are to be although their requests do not ask for it."""
+
+    NONE = "none"
+    JSON = "json"
+    JSON_LINES = "jsonl"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerRule:
     """What the configuration says of a model's answers, whatever a request says."""
@@ -138,15 +148,30 @@ class AnswerRule:
     expects_json: bool = False
     json_lines: bool = False
     accept_recoverable: bool = False
+    paths: Mapping[str, Expected] = field(default_factory=dict)
+    """By endpoint, where another rule holds there."""
 
-    def applied_to(self, request: Request) -> Request:
-        """The request as it is to be judged."""
+    def applied_to(self, request: Request, told: str = "") -> Request:
+        """The request as it is to be judged.
+
+        `told` is what came with it (a header): one of `Expected` goes before the path's rule, which goes
+        before the model's. Anything else tells nothing.
+        """
+        expected = Expected(told) if told in set(Expected) else self.paths.get(request.endpoint)
+        if expected is None:
+            expected = self._of_model
         return replace(
             request,
-            expects_json=self.expects_json or self.json_lines,
-            json_lines=self.json_lines,
+            expects_json=expected is not Expected.NONE,
+            json_lines=expected is Expected.JSON_LINES,
             accept_recoverable=self.accept_recoverable,
         )
+
+    @property
+    def _of_model(self) -> Expected:
+        if self.json_lines:
+            return Expected.JSON_LINES
+        return Expected.JSON if self.expects_json else Expected.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +188,12 @@ class Answer:
     """The refusal field or content part, when the engine says so itself."""
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    """Of the prompt, served from the engine's prefix cache; None where it does not say."""
+    reasoning_tokens: int | None = None
+    """Of those completed, thought and perhaps not shown; None where the engine does not say."""
+    broken_logprobs: int = 0
+    """Tokens written whose log probability is no finite number; only where a request asks for these."""
 
 
 class FaultKind(StrEnum):

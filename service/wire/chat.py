@@ -8,6 +8,7 @@ from evaluators.exchange import Answer, Endpoint, Json, Message, Request, Tool, 
 from service.wire import shapes
 from service.wire.content import read_content
 from service.wire.formats import asking, read_formats
+from service.wire.logprobs import broken
 from service.wire.shapes import WrongShape
 from service.wire.thinking import join_thinking, split_thinking
 from service.wire.tool_calls import ToolCallCollector, allowed_tools
@@ -29,6 +30,7 @@ def read_request(body: Mapping[str, Json]) -> Request:
         limit=limit,
         tools=tools,
         tool_choice=read_tool_choice(body, tools),
+        parallel_calls=body.get("parallel_tool_calls") is not False,
     )
 
 
@@ -114,6 +116,7 @@ class _Choice:
         self.refusals: list[str] = []
         self.tools = ToolCallCollector()
         self.finish_reason: str | None = None
+        self.broken_logprobs = 0
 
     def add(self, choice: Mapping[str, Json], turn: Mapping[str, Json], *, whole: bool) -> None:
         content = read_content(turn.get("content"), "content")
@@ -129,6 +132,8 @@ class _Choice:
             self.tools.add(call, whole=whole)
         if turn.get("function_call") is not None:
             self.tools.add({"function": turn["function_call"]}, whole=whole)
+        if choice.get("logprobs") is not None:
+            self.broken_logprobs += broken(choice["logprobs"])
         self.finish_reason = (
             shapes.text(choice.get("finish_reason"), "finish_reason") or self.finish_reason or None
         )
@@ -187,4 +192,7 @@ class ChatAnswer:
             refusal=shapes.joined(choice.refusals) or None,
             prompt_tokens=shapes.count(self._usage.get("prompt_tokens"), "prompt_tokens"),
             completion_tokens=shapes.count(self._usage.get("completion_tokens"), "completion_tokens"),
+            cached_tokens=shapes.detail(self._usage, "prompt_tokens_details", "cached_tokens"),
+            reasoning_tokens=shapes.detail(self._usage, "completion_tokens_details", "reasoning_tokens"),
+            broken_logprobs=choice.broken_logprobs,
         )

@@ -8,6 +8,7 @@ from evaluators.exchange import Answer, Endpoint, Json, Message, Request
 from service.wire import shapes
 from service.wire.content import digest
 from service.wire.formats import Asked, asking, read_formats
+from service.wire.logprobs import broken
 from service.wire.shapes import WrongShape
 from service.wire.thinking import split_thinking
 
@@ -44,6 +45,7 @@ class CompletionsAnswer:
     def __init__(self) -> None:
         self._texts: dict[int, list[str]] = {}
         self._finish: dict[int, str] = {}
+        self._broken: dict[int, int] = {}
         self._usage: Mapping[str, Json] = {}
 
     def add_body(self, body: Mapping[str, Json]) -> None:
@@ -61,6 +63,9 @@ class CompletionsAnswer:
             index = (position if whole else 0) if given is None else given
             if whole and index in self._texts:
                 continue  # every choice of a whole body is one of its own
+            if choice.get("logprobs") is not None:
+                found = broken(choice["logprobs"], first=index not in self._texts)
+                self._broken[index] = self._broken.get(index, 0) + found
             self._texts.setdefault(index, []).append(shapes.text(choice.get("text"), "text of a choice"))
             if finish := shapes.text(choice.get("finish_reason"), "finish_reason"):
                 self._finish[index] = finish
@@ -85,4 +90,6 @@ class CompletionsAnswer:
             finish_reason=self._finish.get(first),
             prompt_tokens=shapes.count(self._usage.get("prompt_tokens"), "prompt_tokens"),
             completion_tokens=shapes.count(self._usage.get("completion_tokens"), "completion_tokens"),
+            cached_tokens=shapes.detail(self._usage, "prompt_tokens_details", "cached_tokens"),
+            broken_logprobs=self._broken.get(first, 0),
         )

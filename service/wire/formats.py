@@ -64,6 +64,7 @@ def asking(
     limit: str,
     tools: tuple[Tool, ...] = (),
     tool_choice: str = "none",
+    parallel_calls: bool = True,
 ) -> Request:
     """The request: what every dialect calls alike comes from the body; `limit` names its most tokens."""
     return Request(
@@ -76,6 +77,7 @@ def asking(
         guide=asked.guide,
         tools=tools,
         tool_choice=tool_choice,
+        parallel_calls=parallel_calls,
         stream=bool(body.get("stream")),
         max_tokens=shapes.count(body.get(limit), limit),
         body=body,

@@ -52,6 +52,7 @@ def read_request(body: Mapping[str, Json]) -> Request:
         limit="max_tokens",
         tools=tools,
         tool_choice=_tool_choice(body.get("tool_choice")) if tools else "none",
+        parallel_calls=not _calls_once(body.get("tool_choice")),
     )
 
 
@@ -96,6 +97,10 @@ def _tool_choice(choice: Json) -> str:
     if type not in named:
         raise WrongShape(f"tool_choice {type!r} is not known (auto, any, tool, none)")
     return named[type]
+
+
+def _calls_once(choice: Json) -> bool:
+    return isinstance(choice, dict) and choice.get("disable_parallel_tool_use") is True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -188,6 +193,7 @@ class MessagesAnswer:
             finish_reason=self._stop_reason,
             prompt_tokens=shapes.count(self._usage.get("input_tokens"), "input_tokens"),
             completion_tokens=shapes.count(self._usage.get("output_tokens"), "output_tokens"),
+            cached_tokens=shapes.told_count(self._usage.get("cache_read_input_tokens")),
         )
 
 

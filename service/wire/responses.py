@@ -9,6 +9,7 @@ from service.wire import shapes
 from service.wire.content import digest, parts, read_content
 from service.wire.ends import error_message
 from service.wire.formats import asking, read_formats
+from service.wire.logprobs import broken
 from service.wire.shapes import WrongShape
 from service.wire.thinking import join_thinking, split_thinking
 from service.wire.tool_calls import allowed_tools
@@ -37,6 +38,7 @@ def read_request(body: Mapping[str, Json]) -> Request:
         limit="max_output_tokens",
         tools=allowed_tools(tools, body.get("tool_choice")),
         tool_choice=_tool_choice(body.get("tool_choice")) if tools else "none",
+        parallel_calls=body.get("parallel_tool_calls") is not False,
     )
 
 
@@ -146,6 +148,7 @@ class ResponsesAnswer:
         refusals: list[str] = []
         thoughts: list[str] = []
         calls: list[ToolCall] = []
+        without = 0
         for entry in self._output():
             item = shapes.mapping(entry, "an item of output")
             type = item.get("type")
@@ -153,6 +156,9 @@ class ResponsesAnswer:
                 content = read_content(item.get("content"), "content of an item")
                 texts.append(content.text)
                 refusals.append(content.refusal or "")
+                without += sum(
+                    broken(part.get("logprobs")) for part in parts(item.get("content"), "content of an item")
+                )
             elif type in ("function_call", "custom_tool_call"):
                 calls.append(_call(item))
             elif type == "reasoning":
@@ -167,6 +173,9 @@ class ResponsesAnswer:
             refusal="".join(refusals) or None,
             prompt_tokens=shapes.count(usage.get("input_tokens"), "input_tokens"),
             completion_tokens=shapes.count(usage.get("output_tokens"), "output_tokens"),
+            cached_tokens=shapes.detail(usage, "input_tokens_details", "cached_tokens"),
+            reasoning_tokens=shapes.detail(usage, "output_tokens_details", "reasoning_tokens"),
+            broken_logprobs=without,
         )
 
     def _finish_reason(self, called: bool) -> str | None:

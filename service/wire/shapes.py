@@ -69,6 +69,17 @@ def count(value: Json, where: str) -> int | None:
     return value
 
 
+def detail(usage: Mapping[str, Json], details: str, name: str) -> int | None:
+    """A count within a usage, such as `prompt_tokens_details.cached_tokens`, where the engine tells it."""
+    within = usage.get(details)
+    return told_count(within.get(name)) if isinstance(within, dict) else None
+
+
+def told_count(value: Json) -> int | None:
+    """A whole number, or None for anything else: of what an answer can do without."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def read_json(written: str) -> Json:
     """A JSON value as engines write it: NaN, names used twice and a BOM are let through.
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from evaluators.exchange import Json, Tool, ToolCall
 from service.wire import shapes
+from service.wire.brackets import Brackets
 
 
 @dataclass(slots=True, kw_only=True)
@@ -20,26 +21,38 @@ class _Call:
     id: str = ""
     name: str = ""
     fragments: list[str] = field(default_factory=list)
+    brackets: Brackets = field(default_factory=Brackets)
+    """Of the fragments: a call may come in 100,000 of them and be looked at after each."""
     whole: Json = None
     """Arguments that came as an object or array: they stand for themselves, unless text follows."""
+    parsed: int = 0
+    """Characters that were read as JSON to see whether the arguments are whole."""
 
     @property
     def has_arguments(self) -> bool:
         return bool(self.fragments) or self.whole is not None
 
-    @property
-    def may_be_whole(self) -> bool:
-        """Whether the arguments end as an object or array does: read without putting them together."""
-        end = next((text for each in reversed(self.fragments) if (text := each.rstrip())), "")
-        return end.endswith(("}", "]")) or (not end and self.whole is not None)
+    def is_whole(self) -> bool:
+        """Whether the arguments are JSON as far as they came.
+
+        They are read at most once: brackets close once, and whatever stands behind makes the rest no JSON.
+        """
+        if not self.fragments:
+            return self.whole is not None
+        if not self.brackets.closed:
+            return False
+        self.parsed += sum(map(len, self.fragments))
+        try:
+            shapes.read_json(self.arguments)
+        except shapes.WrongShape:
+            return False
+        return True
 
     @property
     def arguments(self) -> str:
-        # Joined once and kept so: a call may come in 100,000 fragments and be looked at after each.
-        self.fragments = [shapes.joined(self.fragments)] if self.fragments else []
         if not self.fragments and self.whole is not None:
             return shapes.write_json(self.whole)
-        return self.fragments[0] if self.fragments else ""
+        return shapes.joined(self.fragments)
 
 
 class ToolCallCollector:
@@ -76,11 +89,17 @@ class ToolCallCollector:
             call.whole = arguments
         elif written := shapes.text(arguments, "arguments of a tool call"):
             call.fragments.append(written)
+            call.brackets.read(written)
 
     def calls(self) -> tuple[ToolCall, ...]:
         """What was called. Calls that share an index keep the order in which they began."""
         ordered = sorted(self._calls, key=lambda call: call.place)
         return tuple(ToolCall(name=call.name, arguments=call.arguments, id=call.id) for call in ordered)
+
+    @property
+    def looked_at(self) -> int:
+        """Characters of arguments that were looked at so far, once for each time."""
+        return sum(call.brackets.looked_at + call.parsed for call in self._calls)
 
     def _find(self, index: int | None, id: str, name: str, arguments: Json) -> _Call | None:
         """The call that a fragment continues, or None when it begins one."""
@@ -111,16 +130,7 @@ def _begins_beside(held: _Call, id: str, name: str, arguments: Json) -> bool:
         return True
     if not held.has_arguments or not held.name:
         return False
-    # The end is looked at before all of it is read: fragments are many.
-    return name != held.name or (_opens(arguments) and held.may_be_whole and _is_whole(held.arguments))
-
-
-def _is_whole(written: str) -> bool:
-    try:
-        shapes.read_json(written)
-    except shapes.WrongShape:
-        return False
-    return True
+    return name != held.name or (_opens(arguments) and held.is_whole())
 
 
 def _opens(arguments: Json) -> bool:
