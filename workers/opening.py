@@ -48,7 +48,7 @@ def open_capture(
 ) -> Opened:
     """Read a capture and draw up its plan; raises `NotARequest` when it cannot be put to another backend."""
     asked = parse_request(capture.path, capture.request_body, content_encoding=capture.request_encoding)
-    request = rule.applied_to(asked)
+    request = rule.applied_to(asked, capture.expects)
     if is_stateful(request):
         raise NotARequest("it leans on what only its own server holds")
     if has_remote_media(request):

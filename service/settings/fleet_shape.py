@@ -21,6 +21,8 @@ from service.settings.forms import (
     written,
 )
 
+GeneratingPath = Literal["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages"]
+
 
 class HeaderShape(Shape):
     """The value of a header; plain text stands for `{value: TEXT}`. Exactly one key."""
@@ -166,6 +168,11 @@ class StructuredShape(Shape):
     expects: Literal["none", "json", "jsonl"] = Field(
         default="none",
         description="Answers are to be JSON, or one JSON value a line, though requests do not ask for it.",
+    )
+    paths: dict[GeneratingPath, Literal["none", "json", "jsonl"]] = Field(
+        default_factory=dict,
+        description="The same by path, such as /v1/completions: jsonl; the header x-tiergate-expects of a "
+        "request goes before it.",
     )
     accept_recoverable: bool = Field(
         default=False, description="JSON in a fence, or with prose around it, passes."

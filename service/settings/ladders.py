@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from evaluators.exchange import AnswerRule
+from evaluators.exchange import AnswerRule, Expected
 from service.fleet import Backend, Ladder, Tier
 from service.settings.backends import build_backend
 from service.settings.fleet_shape import ModelShape, ProbeShape, StructuredShape, TierShape
@@ -99,4 +99,5 @@ def build_rule(shape: StructuredShape) -> AnswerRule:
         expects_json=shape.expects != "none",
         json_lines=shape.expects == "jsonl",
         accept_recoverable=shape.accept_recoverable,
+        paths={path: Expected(expects) for path, expects in shape.paths.items()},
     )

@@ -69,6 +69,8 @@ class Capture:
     """Keyed hash of the API key, empty when there was none."""
     conversation: str | None = None
     """Explicit id if the request has one."""
+    expects: str = ""
+    """What the request's header says that its answer is to be: json, jsonl, none, or nothing."""
     stratum: str
 
 
@@ -173,11 +175,16 @@ def _head(capture: Capture) -> bytes:
         f"{_of_kind(*kind) if foreign < _MOST_REMEMBERED else _of_kind.__wrapped__(*kind)}"
         f',"tenant":{_quoted(capture.tenant)}'
         f',"conversation":{"null" if capture.conversation is None else json.dumps(capture.conversation)}'
+        f"{_expects(capture.expects)}"
         f',"started_at":{capture.started_at!r}'
         f',"first_byte_seconds":{"null" if first is None else repr(first)}'
         f',"total_seconds":{"null" if total is None else repr(total)}'
         f',"request_bytes":{len(capture.request_body)}}}'
     ).encode()
+
+
+def _expects(told: str) -> str:
+    return f',"expects":{json.dumps(told)}' if told else ""
 
 
 @lru_cache(maxsize=1024)
