@@ -30,6 +30,8 @@ _BROKEN_ENGINE = re.compile(
     r"|engine (?:core|loop|is dead)|cublas|cudnn|assert(?:ion)? ?(?:error|failed))"
 )
 """What engines say when a kernel gave them something that is not a number, or died of it."""
+_UNSEEN = 4
+"""Tokens that came to no text, at the token limit, which are no accident of the last character."""
 _LOOK = 16_384
 """Characters looked at for these, of both ends of an answer."""
 FILTERED = frozenset({"content_filter"})
@@ -40,7 +42,7 @@ class AnswerHealth:
     """Judges every generation but probes. Says nothing about whether an answer is right."""
 
     name: ClassVar[str] = "answer_health"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
 
     def applies(self, request: Request) -> bool:
         """Not to a request that asks for no text of its own: probes, `echo`, no token at all."""
@@ -48,10 +50,15 @@ class AnswerHealth:
 
     def score(self, request: Request, answer: Answer) -> Score:
         """The class of one answer; what it writes while thinking may loop or break as well."""
+        if answer.broken_logprobs:
+            found = f"{answer.broken_logprobs} tokens whose log probability is no finite number"
+            return _fail("engine_error", f"expected numbers, found {found}", answer.text)
         for written in (answer.text, answer.reasoning):
             failure = _damage(written, answer)
             if failure is not None:
                 return failure
+        if (unseen := _unseen(request, answer)) is not None:
+            return unseen
         ended = _ending(answer)
         if ended is not None:
             return ended
@@ -95,6 +102,19 @@ def _damage(written: str, answer: Answer) -> Score | None:
     if unlimited and loop.at_end:
         return _fail("runaway", f"{reason}, to the token limit", loop.unit)
     return _fail("repetition", reason, loop.unit)
+
+
+def _unseen(request: Request, answer: Answer) -> Score | None:
+    """To the token limit, and nothing to be seen: engines leave out padding and other special tokens, which
+    a model writes for ever once its logits are no numbers. Thinking that is not shown is no sign."""
+    seen = answer.text or answer.reasoning or answer.tool_calls or answer.refusal
+    if seen or answer.finish_reason != "length" or request.body.get("include_reasoning") is False:
+        return None
+    unseen = (answer.completion_tokens or 0) - (answer.reasoning_tokens or 0)
+    if unseen < _UNSEEN:
+        return None
+    reason = f"{unseen} tokens to the token limit came to no text at all"
+    return _fail("engine_error", reason, "")
 
 
 def _ending(answer: Answer) -> Score | None:

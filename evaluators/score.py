@@ -11,9 +11,22 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, TypeGuard
+from typing import NamedTuple, Protocol, TypeGuard
 
 from evaluators.exchange import Answer, Fault, FaultKind, Outcome, Request
+
+
+class Detail(NamedTuple):
+    """One thing that a comparison saw, counted by `name` and `kind` over all pairs."""
+
+    name: str
+    """Such as a JSON Pointer of the request's schema, at most `LONGEST_NAME` characters."""
+    kind: str
+    """What of it: `agrees`, `values` ..."""
+    amount: int = 1
+
+
+LONGEST_NAME = 160
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +40,12 @@ class Score:
     """One sentence for a person, naming both what was expected and what was found."""
     evidence: str = ""
     """The span of the answer (or JSON pointer) that the reason speaks of, at most 200 characters."""
+    neutral: bool = False
+    """Neither right nor wrong by itself, and counted only to see whether two tiers differ in it: no tool was
+    called where none had to be."""
+    details: tuple[Detail, ...] = ()
+    """Of a compared pair: what is counted besides its class. Names come from the request, never from what
+    was said (ADR 28)."""
 
 
 def excerpt(text: str, limit: int = 200) -> str:

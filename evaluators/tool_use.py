@@ -2,7 +2,7 @@
 
 Neither is right in itself, so this judges no answer: a tier that calls more often or less often than its
 baseline has changed, which is what the hypothesis `equivalent` looks for. Whether a call is right is
-`structured_output`'s to say.
+`structured_output`'s to say. Several calls where the request forbids more than one are wrong in any case.
 """
 
 from __future__ import annotations
@@ -17,23 +17,30 @@ from evaluators.score import NotApplicable, Score, excerpt
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """Applies where tools are offered with `auto`; an answer passes by calling one."""
+    """Applies where tools are offered with `auto`, or with any choice and one call at most; an answer passes
+    by calling one."""
 
     name: ClassVar[str] = "tool_use"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
 
     def applies(self, request: Request) -> bool:
-        return request.needle is None and bool(request.tools) and request.tool_choice == "auto"
+        offered = request.needle is None and bool(request.tools) and request.tool_choice != "none"
+        return offered and (request.tool_choice == "auto" or not request.parallel_calls)
 
     def score(self, request: Request, answer: Answer) -> Score:
-        """`called`, `call_in_text` (meant as a call, and no engine could read it) or `no_call`."""
+        """`called`, `too_many_calls` (of a request that allows one), `call_in_text` (meant as a call, and no
+        engine could read it) or `no_call`."""
         if answer.tool_calls:
             names = ", ".join(sorted({call.name for call in answer.tool_calls}))
-            return Score(passed=True, label="called", reason=excerpt(f"called {names}"))
+            if len(answer.tool_calls) > 1 and not request.parallel_calls:
+                reason = f"expected at most one call, found {len(answer.tool_calls)}: {names}"
+                return Score(passed=False, label="too_many_calls", reason=excerpt(reason))
+            return Score(passed=True, label="called", reason=excerpt(f"called {names}"), neutral=True)
         if meant := call_in(answer.text):
             reason = "a call stands in the text, where the engine could not read it"
             return Score(passed=False, label="call_in_text", reason=reason, evidence=excerpt(meant))
-        return Score(passed=False, label="no_call", reason="no tool was called")
+        left = request.tool_choice == "auto"
+        return Score(passed=False, label="no_call", reason="no tool was called", neutral=left)
 
     def score_fault(self, request: Request, fault: Fault) -> NotApplicable:
         """An answer that broke says nothing about how often tools are called."""

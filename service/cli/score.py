@@ -29,7 +29,14 @@ UNUSABLE = 2
 SHOWN_NEEDLES = 5
 MOST_NEEDLES = 400
 
-STATE_STYLE = {"passed": "green", "failed": "bold red", "unscored": "yellow", "not_applicable": "dim"}
+STATE_STYLE = {
+    "passed": "green",
+    "failed": "bold red",
+    "observed": "cyan",
+    "unscored": "yellow",
+    "not_applicable": "dim",
+}
+"""`observed`: neither right nor wrong by itself, such as that no tool was called where none had to be."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
 
@@ -81,7 +88,9 @@ def score(
 ) -> None:
     """Judge one answer with every evaluator.
 
-    Exit status: 0 every evaluator that applies passes, 1 one fails, 2 the input cannot be judged.
+    Exit status: 0 no evaluator that applies fails, 1 one fails, 2 the input cannot be judged. What is only
+    observed, such as whether a tool was called where none had to be, changes nothing. Of two answers, the
+    first decides.
 
     \b
     Does this answer satisfy the schema of its request, and does it refuse?

@@ -100,7 +100,8 @@ def _judged(evaluator: Evaluator, request: Request, outcome: Outcome) -> dict[st
         return _row("not_applicable", "", judged.why)
     if isinstance(judged, Unscored):
         return _row("unscored", judged.reason, judged.detail)
-    return _row("passed" if judged.passed else "failed", judged.label, judged.reason, judged.evidence)
+    state = "observed" if judged.neutral else "passed" if judged.passed else "failed"
+    return _row(state, judged.label, judged.reason, judged.evidence)
 
 
 def _row(state: str, label: str, reason: str, evidence: str = "") -> dict[str, Any]:
@@ -113,6 +114,7 @@ def _why_not(evaluator: Evaluator, request: Request) -> str:
     return {
         "structured_output": "the request asks for no JSON, guides no decoding and offers no tool",
         "tool_use": "the request does not leave it to the model to call a tool",
-        "field_agreement": "the request asks for no JSON and offers no tool",
+        "field_agreement": "it compares two answers, to a request for JSON or with tools (give OTHER.json)",
+        "side_by_side": "it compares two answers (give OTHER.json)",
         "long_context_recall": "the answer is not one to a recall probe (--needle-key, --needle-value)",
     }.get(evaluator.name, "it does not judge this request")
