@@ -31,6 +31,8 @@ class Agreement:
     """Pointers at which their types differ."""
     values: tuple[str, ...] = ()
     """Pointers at which only the values differ."""
+    same: tuple[str, ...] = ()
+    """Pointers of leaves that agree."""
     differing: int = 0
     """Leaves that differ in one of these ways, those beyond the kept pointers and below them included."""
 
@@ -43,7 +45,7 @@ class Agreement:
 def agreement(one: Json, other: Json) -> Agreement:
     """Compare two values. Raises `TooManyFields`."""
     fields = differing = 0
-    kept: dict[str, list[str]] = {"missing": [], "types": [], "values": []}
+    kept: dict[str, list[str]] = {"missing": [], "types": [], "values": [], "same": []}
     waiting: list[tuple[str, Json, Json]] = [("", one, other)]
 
     def differ(kind: str, pointer: str, leaves: int) -> None:
@@ -55,6 +57,12 @@ def agreement(one: Json, other: Json) -> Agreement:
         if len(kept[kind]) < MOST_POINTERS:
             kept[kind].append(pointer)
 
+    def agree(pointer: str) -> None:
+        nonlocal fields
+        fields += 1
+        if len(kept["same"]) < MOST_POINTERS:
+            kept["same"].append(pointer)
+
     while waiting:
         if fields > MOST_FIELDS:
             raise TooManyFields(f"more than {MOST_FIELDS} fields")
@@ -62,7 +70,8 @@ def agreement(one: Json, other: Json) -> Agreement:
         if _type(mine) != _type(theirs):
             differ("types", pointer, max(_leaves(mine), _leaves(theirs)))
         elif isinstance(mine, dict):
-            fields += not (mine or theirs)
+            if not (mine or theirs):
+                agree(pointer)
             for name in sorted(mine.keys() | theirs.keys(), reverse=True):
                 below = f"{pointer}/{_escaped(name)}"
                 if name in mine and name in theirs:
@@ -70,14 +79,15 @@ def agreement(one: Json, other: Json) -> Agreement:
                 else:
                     differ("missing", below, _leaves(mine.get(name, theirs.get(name))))
         elif isinstance(mine, list):
-            fields += not (mine or theirs)
+            if not (mine or theirs):
+                agree(pointer)
             both = min(len(mine), len(theirs))
             for place in reversed(range(both)):
                 waiting.append((f"{pointer}/{place}", mine[place], theirs[place]))
             for place, more in enumerate(mine[both:] + theirs[both:], both):
                 differ("missing", f"{pointer}/{place}", _leaves(more))
         elif mine == theirs:
-            fields += 1
+            agree(pointer)
         else:
             differ("values", pointer, 1)
     return Agreement(

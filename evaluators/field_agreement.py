@@ -9,12 +9,15 @@ and everything beside the control's, which is the baseline against itself.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from evaluators.differences import Agreement, TooManyFields, agreement
 from evaluators.exchange import Answer, Fault, Format, Json, Request
-from evaluators.score import NotApplicable, Score, excerpt
+from evaluators.field_names import ANY, field_name
+from evaluators.score import Detail, NotApplicable, Score, excerpt
 from evaluators.strict_json import NotJson, TooMuch, parse
 
 MOST_REASON = 500
@@ -50,7 +53,8 @@ class FieldAgreement:
             return reference, Score(passed=False, label="unreadable", reason=excerpt(str(error)))
         except (TooMuch, TooManyFields) as error:
             return reference, Score(passed=False, label="unreadable", reason=excerpt(f"too large: {error}"))
-        return reference, _judged(found)
+        judged = _judged(found)
+        return reference, replace(judged, details=_details(request, baseline, candidate, found))
 
 
 def compare(request: Request, baseline: Answer, candidate: Answer) -> Agreement:
@@ -70,6 +74,39 @@ def compare(request: Request, baseline: Answer, candidate: Answer) -> Agreement:
             raise NotJson(f"the {arm}'s answer is not JSON: {error}") from None
         values.append(read if lines else read[0])
     return agreement(*values)
+
+
+MOST_NAMES = 60
+"""Names of fields counted of one pair."""
+
+
+def _details(
+    request: Request, baseline: Answer, candidate: Answer, found: Agreement
+) -> tuple[Detail, ...]:
+    """How often each field of the request's schema agrees or differs, in names of the schema alone."""
+    calls = bool(baseline.tool_calls or candidate.tool_calls or not _wants_json(request))
+    tools = {tool.name: tool.parameters for tool in request.tools}
+    called = [_calls(answer) for answer in (baseline, candidate)] if calls else []
+    counted: Counter[tuple[str, str]] = Counter()
+    kinds = (("agrees", found.same), ("value", found.values), ("type", found.types), ("missing", found.missing))
+    for kind, pointers in kinds:
+        for pointer in pointers:
+            named = _of_call(tools, called, pointer) if calls else field_name(request.schema, pointer)
+            counted[named, kind] += 1
+    kept = sorted({name for name, _ in counted})[:MOST_NAMES]
+    return tuple(Detail(name, kind, amount) for (name, kind), amount in counted.items() if name in kept)
+
+
+def _of_call(tools: Mapping[str, Json], called: Sequence[Json], pointer: str) -> str:
+    """`/0/arguments/city` as `/get_weather/city`; tools that the request does not offer are `*`."""
+    place, _, below = pointer.removeprefix("/").partition("/")
+    names = {calls[int(place)]["name"] for calls in called if place.isdecimal() and int(place) < len(calls)}
+    name = names.pop() if len(names) == 1 else ""
+    if name not in tools:
+        return f"/{ANY}"
+    tool = field_name({"properties": {name: {}}}, "/" + name.replace("~", "~0").replace("/", "~1"))
+    part, _, argument = below.partition("/")
+    return f"{tool}{field_name(tools[name], f'/{argument}')}" if part == "arguments" and argument else tool
 
 
 def _wants_json(request: Request) -> bool:
