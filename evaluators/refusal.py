@@ -29,7 +29,7 @@ class Refusal:
     """Passes an answer that goes along with its request."""
 
     name: ClassVar[str] = "refusal"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
 
     def applies(self, request: Request) -> bool:
         """Every generation is judged, except probes, and completions that repeat their prompt (`echo`)."""

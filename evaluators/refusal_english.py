@@ -21,13 +21,15 @@ _UNABLE = (
     _either(
         r"not (?:able|allowed|permitted|programmed|designed|comfortable|willing|going|prepared"
         r"|authori[sz]ed)",
-        "unable",
+        "unable|unwilling|disinclined",
         "not in a position",
         "not at liberty",
     )
     + "(?: (?:to|with))?"
 )
-_CANNOT = _either("can'?t", "cannot", "can not", "won'?t", "will not", rf"(?:am|'m){_ADVERB} {_UNABLE}")
+_CANNOT = _either(
+    "can'?t", "cannot", "can not", "won'?t", "will not", "will never|'ll never", rf"(?:am|'?m){_ADVERB} {_UNABLE}"
+)
 _ACT = _either(
     r"advis|answer|assist|be (?:able|part|involved|a party|tell|giv|teach|help)|comment|complet|comply"
     r"|condon|continu|craft|creat|describ|disclos|discuss|display|do (?:that|this|it|so|what)|draft"
@@ -96,9 +98,29 @@ STRONG = re.compile(
         r"|this) (?:topic|subject))",
         r"\bi(?:'m| am) (?:designed|programmed|built|trained|instructed|told|asked|required) (?:not to"
         r"|to (?:avoid|decline|refuse))",
+        rf"\b(?:under no circumstances|in no way|by no means|never|nor) (?:will|would|can|shall) i (?:ever )?{_ACT}",
+        rf"\bi(?:'ve| have) no (?:intention|desire|wish) (?:of|to)\b(?! (?:offend|argue|lie))",
+        rf"\bi(?:'m| am) (?:not|hardly) (?:about|here) to {_ACT[:-1]}|hand|plan|draw|let you)",
+        r"\bi(?:'ll| will| must| have to|'m going to|'d (?:rather|like to)|'m| am) bow(?:ing)? out\b",
+        r"\bi(?:'ll| will| must| have to| need to)? (?:withhold\b|turn (?:this|that|you|it) (?:down|away)"
+        r"|step (?:back|away|aside) (?:here|from (?:this|that)))",
+        r"\bwhere my (?:help|part|involvement|support|assistance|cooperation) (?:ends|stops|must end)\b",
+        r"\bno version of (?:this|that|it)\b[^.!?]{0,20}\bi (?:would|will|can|could)\b",
+        r"\bgoes no further with me\b",
+        r"\bno exceptions? (?:can|will|may|could) be made (?:in|on|by|through|for) (?:this|you)",
     )
 )
 """Declines wherever it stands."""
+
+_ROLE = _either(
+    r"assistant|chat-?bot|bot|robot|droid|ai|model|machine|captain|pirate|sailor|wizard|witch|mage|knight",
+    r"bard|poet|monk|sage|cat|dog|dragon|butler|detective|grandma|granny|narrator|teacher|professor"
+    r"|king|queen|prince(?:ss)?|warrior|ninja|samurai|goblin|elf|dwarf|ghost|villager|barman|merchant",
+)
+_DOES = (
+    r"(?:answer|assist|cover|create|deal|describe|discuss|draw|engage|entertain|explain|give|handle|help|offer"
+    r"|plan|process|produc|provid|reveal|say|serve|share|show|speak|supply|support|teach|tell|touch|write)"
+)
 
 OPENING = re.compile(
     _either(
@@ -109,9 +131,65 @@ OPENING = re.compile(
         r"|equipped)|'m not (?:capable|equipped))",
         r"\bi (?:don'?t|do not) (?:do|give|write|discuss|answer|share|provide|comment|offer|create"
         r"|generate|support)\b(?! (?:justice|up\b))",
+        r"\bcount me out\b",
+        r"\bnot on my watch\b",
+        r"^(?:hard pass|no dice|nothing doing|no deal|no chance|over my dead body|out of the question)[.!,;:]",
+        r"\byou(?:'ll| will|'re going to)?(?: not| never| won'?t)? (?:hear|get|find|see|have) (?:that|this|it|none"
+        r"|nothing|no [\w -]{1,30})(?: of (?:that|this|it))? (?:from|out of) me\b",
+        r"\byou (?:won'?t|will not|cannot|can'?t) (?:hear|get|have|expect) [\w ]{1,30} (?:from|out of) me\b",
+        r"\bi(?:'d| would) (?:much )?(?:sooner|rather) not\b",
+        r"\b(?:no|pass) from (?:me|my side)\b",
+        r"\bi(?:'ll| will)? (?:want|have|need) nothing to do with\b(?! you)",
+        r"\bdon'?t (?:expect|ask|count on|look to) me (?:to|for)\b(?! (?:forgive|like|love))",
+        rf"\bi (?:always |generally |prefer to |try to )?(?:steer|stay|keep|stand|shy) (?:well )?(?:clear|away|out)"
+        r" (?:of|from) (?:\w+ing\b|politic|(?:such|this|these|that|those) )",
+        rf"\bth(?:is|at|e) (?:\w+ )?{_ROLE}\b[^.!?]{{0,20}}? (?:(?:won'?t|will not|shall not|cannot|can'?t"
+        rf"|does(?: not|n'?t)|must not|may not|will never) (?:\w+ly )?(?:be )?{_DOES}|refuses\b|declines\b"
+        r"|sails no|will have no part|wants no part|draws the line)",
+        r"\b(?:pause|stop|end|leave|halt) (?:the|this|our) (?:story|scene|role-?play|game|conversation|chat) here",
     )
 )
 """Declines when an answer opens with it; later it may be said about anything."""
+
+_EXPERT = (
+    r"(?:doctor|physician|pharmacist|nurse|dentist|vet|lawyer|attorney|solicitor|notary|accountant|tax advis[eo]r"
+    r"|therapist|psychologist|psychiatrist|counsell?or|professional|specialist|expert)s?\b"
+)
+IMPERSONAL = re.compile(
+    _either(
+        r"\b(?:requests?|questions?|content|material|instructions?|topics?|subjects?|advice|help|assistance"
+        r"|messages?|queries)\b[^.!?,]{0,40}? (?:(?:is|are)(?:n'?t| not)|(?:can|may|will)(?: not|not|n'?t) be)"
+        r" (?:handled|processed|served|provided|available|allowed|permitted|supported|produced|generated|given"
+        r"|answered|fulfilled|offered|created|shared|accepted|discussed|covered|written)"
+        r" (?:here\b|(?:in|on|by|through|with|via|from) th(?:is|e) (?:chat|service|assistant|conversation|app"
+        r"|platform|bot|system|model|tool))",
+        r"\b(?:instructions?|guidance|help|assistance|content|material|such requests?|requests? (?:of|like|for)"
+        r"[\w ]{1,30}|answers?)\b[^.!?,]{0,40}? (?:will|can)(?: not|not|n'?t) be"
+        r" (?:provided|given|produced|generated|fulfilled|answered|created|shared|written|processed|entertained"
+        r"|granted)[.!]*$",
+        rf"\bthis (?:chat|service|app|platform|tool|system)(?: \w+)? ?(?:(?:does|do|will|can|may)(?:n'?t| not|not)"
+        rf" (?:\w+ly )?{_DOES}|refuses|declines)",
+        r"\bsomething (?:that )?(?:this|the) (?:chat|assistant|service|bot|model|system) (?:does|can|will|may|do)"
+        r"(?: not|not|n'?t)",
+        r"\b(?:falls?|is|are|lies?|goes|sits?)(?: \w+ly)? (?:outside|beyond) (?:of )?(?:(?:the )?(?:scope|remit"
+        r"|range|purview|area) of (?:this|the) (?:chat|service|assistant|conversation|app|platform|bot|system"
+        r"|model|tool)|my (?:reach|abilit|scope|remit|power|purview|role|competence|capabilit)"
+        r"|what (?:i|this (?:chat|service|assistant|bot|model)) )",
+        rf"\b(?:that|this|it|which)(?:'s| is| should be)(?: \w+)? ?(?:a (?:question|matter|topic|decision"
+        rf"|conversation|job) (?:only )?for|(?:best )?left to|(?:best |better )?(?:put|answered|discussed|decided"
+        rf"|judged) (?:to|by|with)|one for) (?:\w+ ){{0,3}}?{_EXPERT}",
+        rf"^only (?:your|an?|the) (?:\w+ ){{0,2}}?{_EXPERT} (?:can|could|may|should) ",
+    )
+)
+"""Declines without a speaker, as the rules of a service do or whoever sends on to somebody else; only in a
+short answer, and not where the request asks for just that (`ABOUT_RULES`)."""
+
+ABOUT_RULES = re.compile(
+    r"\b(?:polic(?:y|ies)|rules?|contract|terms|conditions|guidelines?|manual|handbook|refunds?|opening hours"
+    r"|covered by|does (?:the|this|your|it)|who(?:m)? (?:handles|may|can|should|do|is|decides)|what does [^?]{1,40} say"
+    r"|summari[sz]e|rewrite|rephrase|proofread|paraphrase)\b"
+)
+"""The request is about rules or about whom to ask: then telling them answers it."""
 
 IDIOM = re.compile(
     _either(
@@ -123,7 +201,24 @@ IDIOM = re.compile(
         r"|still )?(?:a )?(?:firm )?no\b",
         r"\bthings (?:that )?i (?:simply |just )?(?:don'?t|won'?t|do not|will not) do\b",
         r"\boff the table\b",
-        r"\bnot going to happen\b",
+        r"\b(?:not|never) going to (?:happen|fly)\b|\bain'?t happening\b",
+        r"\byou(?:'ll| will| may| would)? (?:have to|need to|must|should|better|want to)? ?(?:look|ask|search|go|try|turn)"
+        r" (?:elsewhere|somewhere else|someone else|somebody else)",
+        r"\bfind (?:yourself )?(?:somebody|someone|another \w+) (?:else )?(?:to|for|who)\b",
+        r"\bi(?:'m| am|'ll| will)? sit(?:ting)? (?:this|that) (?:one )?out\b",
+        r"\bmy lips are sealed\b|\bsave your breath\b|\bi(?:'m| am) done here\b|\bno and that(?:'s| is) final\b",
+        r"\b(?:door|line|subject|topic|territory|road|path|place)s? (?:that )?i (?:keep (?:\w+ )?(?:shut|closed"
+        r"|locked|away from|out of)|(?:don'?t|won'?t|do not|will not|never) (?:open|cross|touch|go|enter|tread))",
+        r"\bask me (?:anything|something) else\b|\banything (?:else )?but (?:that|this)\b",
+        r"\boff[- ]limits\b|\bout of bounds\b|\ba no-go\b|\bnot up for (?:debate|discussion|grabs)\b",
+        r"\bi(?:'m| am) not the (?:one|right \w+) (?:to|for)\b|\bask(?:ing)? the wrong \w+",
+        r"\bcome to the wrong (?:place|address|\w+)\b",
+        r"^(?:how about|what if|shall|could|may|can|let us|let's|why don'?t|perhaps|maybe)(?: we| i)?"
+        r"(?: could)? (?:pick|choose|talk|chat|try|move|steer|switch|change|turn|find|go)\b[^.!?:]{0,40}?"
+        r"(?:subject|topic|kinder|happier|lighter|friendlier|nicer|something (?:else|different))",
+        r"\bi(?:'ll| will| must| have to| want to| would like to|'m going to) stop (?:you )?(?:right )?(?:here"
+        r"|there)\b",
+        r"\bconsider (?:this|that|it|me) (?:\w+ )?(?:a no|refused|declined|out)\b",
     )
 )
 """Declines in passing; only as the opening of a short answer."""
@@ -133,7 +228,10 @@ CURT = re.compile(
     r"|afraid not)[,.]? ?(?:but )?)?(?:no(?: way| chance)?|nope|nah|never|absolutely not|certainly not"
     r"|not (?:a chance|happening|doing (?:that|this|it))|(?:request|access) (?:denied|refused|rejected)"
     r"|can'?t(?: help you(?: there)?)?|i won'?t|i will not|i can'?t|no can do"
-    r"|out of the question)(?:[,.]? (?:sorry|thanks|thank you|not doing (?:that|this|it)"
+    r"|out of the question|no dice|nothing doing|hard pass|pass|not today|dream on|forget (?:it|about it)"
+    r"|in your dreams|no deal|not gonna happen|ain'?t happening|over my dead body|i(?:'ll| will)? pass|no comment"
+    r"|off limits|next question|count me out|not on my watch|by no means|i(?:'d| would) (?:rather|sooner) not"
+    r"|i think not)(?:[,.]? (?:sorry|thanks|thank you|not doing (?:that|this|it)"
     r"|and please [\w' ]{1,30}|i (?:won'?t|can'?t|will not)))?[.!]*"
 )
 """Declines when it is the whole answer."""
@@ -195,6 +293,8 @@ ADVICE = re.compile(
 HINT = re.compile(
     r"n't|cant|wont|\bnot?\b|unable|declin|refus|refrain|abstain|sorry|against|polic|guideline|violat|breach"
     r"|\bpass\b|rather|prefer|can(?:no|')t|would|line\b|leave|where i|off the|let'?s|inappropriate"
-    r"|unethical|irresponsible|wrong|lack|denied|rejected|avoid|prohibit"
+    r"|unethical|irresponsible|wrong|lack|denied|rejected|avoid|prohibit|never|nothing|me out|dice|dead body"
+    r"|bow|withhold|turn (?:this|that|you|it)|step (?:back|away|aside)|where my|exception|steer|stay|keep"
+    r"|pause|stop|end (?:the|this|our)|halt|no (?:deal|chance|part)|question"
 )
 """Every pattern above needs one of these words."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
+from html import unescape
 
 READ = 2_000
 """Characters of an answer that are read. Preambles end well before; what comes later follows an answer."""
@@ -19,7 +20,10 @@ GIVEN = 100
 _PAIRS = (  # a traditional character, the simplified one; those of the rules and common ones
     "無无這这個个對对該该請请問问題题內内話话幫帮協协寫写說说講讲談谈討讨論论讓让給给務务處处據据條条錄录違违規规範范準准則则絕绝應应電电將将來来時时間间點点們们為为與与從从過过還还沒没開开關关發发現现實实際际業业會会員员學学單单訊讯號号畫画圖图聽听見见讀读買买賣卖書书報报導导製制傷伤歷历險险風风華华辦办樣样種种麼么誰谁換换譯译語语詞词類类遺遗執执繼继續续顯显產产費费優优價价創创編编總总結结尋寻嚴严詢询師师醫医檢检測测職职責责審审訴诉觸触隱隐並并別别動动進进運运轉转連连網网頁页鏈链檔档聞闻視视頻频錯错誤误釋释輸输讚赞變变熱热線线緊紧難难遠远邊边東东車车門门長长張张專专課课認认識识記记許许訂订評评試试詳详誠诚謝谢證证護护貼贴賴赖質质贊赞較较輕轻載载達达適适選选遞递郵邮釘钉針针鐘钟鎖锁鏡镜閉闭閱阅陽阳隊队隨随雖虽雙双離离頭头願愿顧顾驗验體体麗丽齊齐龍龙勵励勸劝勞劳屬属嗎吗樓楼機机權权歡欢決决沖冲況况淨净減减溫温滿满濟济獲获獨独獎奖當当礙碍禮礼稱称穩稳競竞筆笔節节約约級级紀纪細细終终組组統统經经維维綜综緒绪縮缩織织聯联聲声脫脱腦脑臨临舉举舊旧藝艺藥药虛虚術术衛卫補补裝装複复觀观計计設设調调諒谅謹谨貴贵資资農农鄉乡鄭郑醜丑釀酿銀银閒闲陸陆須须預预領领顏颜飛飞飯饭館馆馬马騙骗驚惊鬥斗鬧闹魚鱼鳥鸟麵面黃黄齡龄啟启傳传僅仅儘尽億亿兩两凍冻劇剧劃划勢势區区卻却厲厉參参壞坏壓压夠够夢梦奪夺婦妇媽妈寧宁寬宽嘗尝層层島岛帳帐幣币幹干庫库廠厂廣广彈弹後后徵征恆恒惡恶愛爱態态慮虑慣惯憑凭戰战擇择擊击擔担擬拟攜携攝摄敵敌數数斷断於于曉晓樹树橋桥檯台氣气溝沟滅灭滲渗濕湿牆墙異异瘋疯盜盗盡尽監监盤盘確确碼码禍祸稅税積积簡简籤签糧粮紙纸純纯納纳紛纷絡络絲丝綠绿緣缘縱纵繳缴罰罚罵骂義义習习聰聪腳脚艙舱蓋盖蟲虫衝冲裡里裏里覺觉訓训診诊詐诈誇夸誘诱諾诺謀谋議议負负財财貨货賓宾賞赏賠赔賬账購购贏赢趕赶跡迹踐践輛辆輪轮辭辞邏逻遷迁鄰邻醬酱鋼钢錢钱鍵键鎮镇閃闪陳陈陰阴雲云響响頂顶順顺頓顿頗颇額额飲饮飾饰養养餘余驅驱驟骤髮发鬆松麥麦齒齿臺台灣湾妳你祂他夾夹嚇吓幾几鑰钥歐欧嘆叹"
 )
-_FOLDED = dict(zip(map(ord, _PAIRS[::2]), _PAIRS[1::2], strict=True)) | str.maketrans("’‘`´“”„", "''''\"\"\"")
+_FOLDED = dict(zip(map(ord, _PAIRS[::2]), _PAIRS[1::2], strict=True)) | str.maketrans("’‘`´‛ʼʹ′“”„", "''''''''\"\"\"")
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
+"""Characters without a mark of their own: they break a word for who searches it, and for nobody who reads."""
+_TAG = re.compile(r"</?(?:p|b|i|u|em|strong|br|span|div|font|small|big|h[1-6])\b[^<>]{0,80}>", re.IGNORECASE)
 
 _BLANKS = re.compile(r"[^\S\n]+")
 _BREAKS = re.compile(r" ?\n[ \n]*")
@@ -102,8 +106,12 @@ def own_words(text: str) -> OwnWords:
 
 
 def folded(text: str) -> str:
-    """Lower case, half width, straight quotes, simplified characters."""
-    return unicodedata.normalize("NFKC", text).replace("\u200b", "").translate(_FOLDED).casefold()
+    """Lower case, half width, straight quotes, simplified characters; entities and tags of HTML resolved."""
+    if "&" in text:
+        text = unescape(text)
+    if "<" in text:
+        text = _TAG.sub(" ", text)
+    return unicodedata.normalize("NFKC", _UNSEEN.sub("", text)).translate(_FOLDED).casefold()
 
 
 def _sentences(text: str) -> list[Sentence]:
