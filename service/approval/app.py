@@ -20,6 +20,7 @@ from service.approval.epochs import epoch_routes
 from service.approval.errors import install
 from service.approval.gatekeeper import FindCaller, Gatekeeper
 from service.approval.interventions import intervention_routes
+from service.approval.jobs import job_routes
 from service.approval.ladders import ladder_routes
 from service.approval.logs import log_routes
 from service.approval.metrics import Meters, metrics_routes

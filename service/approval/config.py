@@ -9,6 +9,7 @@ from service.decision.evidence import Attribution
 from service.decision.policy import Policy
 from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder
+from service.store.job_terms import JobTerms
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 
@@ -37,6 +38,8 @@ class ApiConfig:
     """Bytes of a request body; larger is 413."""
     body_seconds: float = 10.0
     """How long a body may take to arrive; slower is 408."""
+    jobs: JobTerms | None = None
+    """What shadow jobs are held to; None: none can begin."""
     promotion: Promotion = AT_ONCE
     """How approved tiers get their share of the clients."""
     probe_seconds: float = 2.0
