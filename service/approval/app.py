@@ -21,6 +21,7 @@ from service.approval.errors import install
 from service.approval.gatekeeper import FindCaller, Gatekeeper
 from service.approval.interventions import intervention_routes
 from service.approval.jobs import job_routes
+from service.approval.jobs import job_routes
 from service.approval.ladders import ladder_routes
 from service.approval.logs import log_routes
 from service.approval.metrics import Meters, metrics_routes
@@ -82,7 +83,7 @@ def create_app(
         responses=REFUSALS,
         dependencies=[Depends(HTTPBearer(auto_error=False, description="`tiergate token new` makes one."))],
     )
-    changing = (approval_routes, intervention_routes)
+    changing = (approval_routes, intervention_routes, job_routes)
     for routes in (ladder_routes, verdict_routes, epoch_routes, *changing, log_routes):
         api.include_router(routes(desk))
     app.include_router(api)

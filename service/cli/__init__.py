@@ -1,7 +1,7 @@
 """`tiergate`: every command. One module a group; each adds its commands in `register`.
 
 `setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions ·
-`policy` show, check, diff · `offline` stats, plan · `score` · `recount`. A module imports what is slow to
+`shadow` run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan · `score` · `recount`. A module imports what is slow to
 load (scipy, SQLAlchemy, pydantic) inside the command that needs it, so that `tiergate --help` and a typing
 mistake are answered at once.
 """
@@ -25,6 +25,7 @@ from service.cli import (
     recount,
     score,
     setup,
+    shadow,
     up,
 )
 
@@ -44,7 +45,10 @@ def _tell_version(asked: bool) -> None:
         raise typer.Exit
 
 
-for group in (setup, up, demo, drill, proxy, api, gate, interventions, policy, offline, score, recount):
+for group in (
+    *(setup, up, demo, drill, proxy, api, gate, shadow),
+    *(interventions, policy, offline, score, recount),
+):
     group.register(app)
 
 

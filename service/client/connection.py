@@ -134,6 +134,27 @@ class TiergateClient:
         """Count the tier's attempts anew, the present epoch as the first."""
         return self._ask("POST", f"{_tier(model, tier)}/restore-alpha", body={"reason": reason})
 
+    def begin_shadow_job(self, model: str, asked: Mapping[str, Any]) -> Document:
+        """Begin a shadow job; `asked` is the body of the request."""
+        return self._ask("POST", f"{_model(model)}/shadow-jobs", body=asked)
+
+    def shadow_jobs(self, model: str | None = None, *, limit: int = 50) -> Document:
+        """Shadow jobs, the latest first."""
+        question = {"limit": str(limit)} | ({"model": model} if model else {})
+        return self._ask("GET", "/api/v1/shadow-jobs", question=question)
+
+    def shadow_job(self, job: str) -> Document:
+        """One shadow job with its blocks."""
+        return self._ask("GET", _job(job))
+
+    def shadow_manifest(self, job: str) -> Document:
+        """All that is needed to repeat a shadow job."""
+        return self._ask("GET", f"{_job(job)}/manifest")
+
+    def cancel_shadow_job(self, job: str) -> Document:
+        """End it; a block that is being run is broken off."""
+        return self._ask("DELETE", _job(job))
+
     def decisions(self, model: str, *, after: int = 0, limit: int = 100) -> Document:
         """The decision log of a model, oldest first, from after sequence number `after`."""
         question = {"after": str(after), "limit": str(limit)}
@@ -182,6 +203,10 @@ def _is_api_url(url: str) -> bool:
 
 def _model(model: str) -> str:
     return f"/api/v1/models/{quote(model, safe='')}"
+
+
+def _job(job: str) -> str:
+    return f"/api/v1/shadow-jobs/{quote(job, safe='')}"
 
 
 def _tier(model: str, tier: str) -> str:
