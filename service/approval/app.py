@@ -21,7 +21,6 @@ from service.approval.errors import install
 from service.approval.gatekeeper import FindCaller, Gatekeeper
 from service.approval.interventions import intervention_routes
 from service.approval.jobs import job_routes
-from service.approval.jobs import job_routes
 from service.approval.ladders import ladder_routes
 from service.approval.logs import log_routes
 from service.approval.metrics import Meters, metrics_routes
