@@ -2,7 +2,8 @@
 
 A request has one crossed stratum, which a proxy tells from the bytes (`8k-32k/structured/stream`), and one
 in each dimension by itself (`language=zh`), which a worker tells from what was asked, never from the answer:
-an arm whose answers change could otherwise leave its stratum. There are `UNIVERSE` of them, fixed before any
+an arm whose answers change could otherwise leave its stratum. Each recall question of a request is besides in
+one by the depth of its answer (`depth=last-quarter`). There are `UNIVERSE` of them, fixed before any
 evidence, so that looking for the worst has a price that is known (statistics A3 and ADR 17).
 """
 
@@ -26,6 +27,8 @@ LANGUAGES = ("en", "zh", "other")
 TURNS = ("1", "2-5", "6-20", "over-20")
 """User turns of the request."""
 _TURN_LIMITS = (2, 6, 21)
+DEPTHS = ("first-quarter", "second-quarter", "third-quarter", "last-quarter")
+"""Where in the context the answer to a recall question stands: of each pair of a request by itself."""
 
 DIMENSIONS = {
     "length": LENGTHS,
@@ -34,6 +37,7 @@ DIMENSIONS = {
     "constrained": CONSTRAINTS,
     "language": LANGUAGES,
     "turns": TURNS,
+    "depth": DEPTHS,
 }
 """Buckets by dimension."""
 _CROSSED = {
@@ -107,6 +111,13 @@ def marginals(stratum: str, *, constrained: bool, language: str, turns: int) -> 
         f"language={language}",
         f"turns={TURNS[bisect_right(_TURN_LIMITS, turns)]}",
     )
+
+
+def of_depth(depth: float) -> str:
+    """The stratum of a recall question by the depth of its answer, 0 (start) to 1 (end)."""
+    if not 0.0 <= depth <= 1.0:
+        raise ValueError(f"a depth is within 0 and 1, got {depth}")
+    return f"depth={DEPTHS[min(int(depth * len(DEPTHS)), len(DEPTHS) - 1)]}"
 
 
 def language_of(texts: Iterable[str]) -> str:

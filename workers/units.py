@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.exchange import Outcome, Request
 from evaluators.score import Evaluator, Judged, NotApplicable, PairScore, Unscored, UnscoredReason
+from service import strata
 from service.decision.policy import Units
 from service.store.current_epochs import NO_EPOCH
+from service.store.schema import key_of
 from service.store.units import Claim, PairOutcome, PairRow, Unit
 from workers.judge import judge
 from workers.opening import Opened
@@ -59,6 +61,13 @@ class Scoring:
     def by_conversation(self) -> bool:
         """Whether all requests of a conversation count together, once it is closed."""
         return self.count is Units.CLOSED_CONVERSATIONS
+
+
+def judged_under(scoring: Scoring, model: str, tiers: Iterable[str]) -> str:
+    """Names the evaluators, with their versions, and the epochs that pairs of a model are judged under now."""
+    versions = sorted(f"{each.name}={each.version}" for each in scoring.evaluators)
+    epochs = sorted(f"{tier}:{scoring.epoch_of(model, tier)}" for tier in tiers)
+    return key_of(model, *versions, *epochs)
 
 
 def claims_of(opened: Opened, conversation: str, scoring: Scoring) -> list[Claim]:
@@ -175,23 +184,30 @@ def _rows(
     if not questions:
         yield PairRow(outcome=PairOutcome.NOT_APPLICABLE.value)
     for item, question in questions.items():
+        own = _own_stratum(question)
         if placed.late:
+            late = UnscoredReason.LATE.value
             yield PairRow(
-                item=item, outcome=PairOutcome.UNSCORED.value, unscored_reason=UnscoredReason.LATE.value
+                item=item, outcome=PairOutcome.UNSCORED.value, unscored_reason=late, own_stratum=own
             )
             continue
         if placed.over_budget or (placed.probes_over_budget and item):
-            yield PairRow(item=item, outcome=PairOutcome.OVER_BUDGET.value)
+            yield PairRow(item=item, outcome=PairOutcome.OVER_BUDGET.value, own_stratum=own)
             continue
         if why := mixed(placed.opened, comparison, evaluator, scoring):
             mixture = Unscored(reason=UnscoredReason.MIXED_ARTIFACT, detail=why)
-            yield row_of(mixture, item=item, origin=_origin(plan, item))
+            yield row_of(mixture, item=item, origin=_origin(plan, item), own_stratum=own)
             continue
         baseline, candidate = comparison.slots(plan.baseline, item)
         judged = judge(
             evaluator, question, outcomes[baseline], outcomes[candidate], seconds=scoring.seconds_per_answer
         )
-        yield row_of(judged, item=item, origin=_origin(plan, item))
+        yield row_of(judged, item=item, origin=_origin(plan, item), own_stratum=own)
+
+
+def _own_stratum(question: Request) -> str:
+    """A recall question's depth is known before any answer; other requests have the strata of their unit."""
+    return "" if question.needle is None else strata.of_depth(question.needle.depth)
 
 
 def _origin(plan: Plan, item: int) -> str:
@@ -199,7 +215,7 @@ def _origin(plan: Plan, item: int) -> str:
     return "live" if Slot(plan.baseline, item) in plan.known else "replay"
 
 
-def row_of(judged: Judged, *, item: int, origin: str) -> PairRow:
+def row_of(judged: Judged, *, item: int, origin: str, own_stratum: str = "") -> PairRow:
     """A judgement as it is written down; `origin` is the baseline outcome's."""
     if isinstance(judged, PairScore):
         return PairRow(
@@ -212,13 +228,18 @@ def row_of(judged: Judged, *, item: int, origin: str) -> PairRow:
             baseline_reason=judged.baseline.reason[:MOST_REASON],
             candidate_reason=judged.candidate.reason[:MOST_REASON],
             origin=origin,
+            own_stratum=own_stratum,
+            details=judged.candidate.details,
         )
     if isinstance(judged, NotApplicable):
-        return PairRow(item=item, outcome=PairOutcome.NOT_APPLICABLE.value, origin=origin)
+        return PairRow(
+            item=item, outcome=PairOutcome.NOT_APPLICABLE.value, origin=origin, own_stratum=own_stratum
+        )
     return PairRow(
         item=item,
         outcome=PairOutcome.UNSCORED.value,
         unscored_reason=judged.reason.value,
         candidate_reason=judged.detail[:MOST_REASON],
         origin=origin,
+        own_stratum=own_stratum,
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
+from service.approval.measured_schemas import MeasuredOut, NoiseOut
 from service.approval.production import is_as_strict, production_of, production_verdict
 from service.approval.schemas import (
     ApprovalOut,
@@ -34,9 +35,11 @@ from service.approval.verdict_schemas import (
     VerdictOut,
 )
 from service.decision.decide import limits_of
+from service.decision.energy import noise_of
 from service.decision.epoch import epoch_id
 from service.decision.evidence import Evidence
-from service.decision.policy import Policy
+from service.decision.gates import in_force, is_stale
+from service.decision.policy import Gate, Policy
 from service.decision.tally import Tally
 from service.decision.verdict import Finding
 from service.fleet import Ladder, Route
@@ -133,6 +136,8 @@ def verdict_out(standing: Standing, rung: Rung, policy: Policy, *, now: float) -
         skipped_below=list(evidence.skipped_below),
         not_shown=verdict.not_shown,
         baseline_after_approval=verdict.baseline_after_approval,
+        measured=_measured_out(policy, evidence, now=now),
+        measured_within_seconds=evidence.measured_within,
         thresholds=_thresholds_out(policy, evidence),
         age_seconds=evidence.age_seconds,
         policy=_policy_out(policy),
@@ -175,8 +180,27 @@ def evidence_out(
 
 
 def _finding_out(finding: Finding, evidence: Evidence) -> FindingOut:
-    told = {**asdict(finding), "max_pairs": evidence.max_pairs.get(finding.criterion)}
-    return FindingOut.model_validate(told)
+    name = finding.criterion
+    noise = noise_of((evidence.control or {}).get(name, Tally()), evidence.tallies.get(name, Tally()))
+    told = {**asdict(finding), "max_pairs": evidence.max_pairs.get(name)}
+    return FindingOut.model_validate({**told, "noise": noise and NoiseOut.model_validate(noise)})
+
+
+def _measured_out(policy: Policy, evidence: Evidence, *, now: float) -> dict[Gate, MeasuredOut]:
+    found = {gate: in_force(policy, evidence, gate) for gate in (Gate.SLO, Gate.MONEY)}
+    return {
+        gate: MeasuredOut(
+            shown=measured.shown,
+            reason=measured.reason,
+            counts=not is_stale(measured, evidence.measured_within),
+            age_seconds=measured.age_seconds,
+            ended_at=None if measured.age_seconds is None else moment(now - measured.age_seconds),
+            run=measured.run,
+            numbers=dict(measured.numbers),
+        )
+        for gate, measured in found.items()
+        if measured is not None
+    }
 
 
 def _thresholds_out(policy: Policy, evidence: Evidence) -> ThresholdsOut:
@@ -193,7 +217,9 @@ def _thresholds_out(policy: Policy, evidence: Evidence) -> ThresholdsOut:
 
 def pair_out(recent: RecentPair) -> PairOut:
     fields = {name: getattr(recent, name) for name in PAIR_PLACE}
-    return PairOut(**fields, **asdict(recent.pair), at=moment(recent.at))
+    pair = asdict(recent.pair)
+    del pair["details"]  # added up, not kept with a pair
+    return PairOut(**fields, **pair, at=moment(recent.at))
 
 
 def _rung_out(rung: Rung, *, now: float) -> RungOut:

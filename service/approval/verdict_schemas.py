@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from service.approval.measured_schemas import LoadRunTermsOut, MeasuredOut, NoiseOut
 from service.approval.schemas import EPOCH, Answer, Finite
 from service.decision.policy import (
     AlphaSpending,
@@ -85,6 +86,7 @@ class FindingOut(Answer):
         "itself. Shown; null where nothing is decided."
     )
     correction: CorrectionOut | None = Field(description="What people's labels say; null without any.")
+    noise: NoiseOut | None = Field(description="Of the control beside the candidate's; null without either.")
 
 
 class CriterionAskedOut(Answer):
@@ -104,6 +106,8 @@ class PolicyOut(Answer):
     alpha_harm: Finite = Field(examples=[0.05])
     alpha_warn: Finite = Field(examples=[0.05])
     alpha_strata: Finite = Field(examples=[0.01])
+    alpha_gates: Finite = Field(examples=[0.05])
+    load_runs: LoadRunTermsOut = Field(description="What load runs are held to.")
     max_unscored: Finite = Field(examples=[0.01])
     gates: dict[Gate, Asked]
     on_harm: OnHarm
@@ -168,6 +172,10 @@ class VerdictOut(Answer):
     baseline_after_approval: BaselineAfterApproval = Field(
         description="`switched_off`: alpha is already halved for it."
     )
+    measured: dict[Gate, MeasuredOut] = Field(
+        description="What the latest load run showed of the SLO and the money gate, as the policy weighs it."
+    )
+    measured_within_seconds: Finite | None = Field(description="Older load runs count as none.")
     thresholds: ThresholdsOut
     age_seconds: Finite | None = Field(description="Since the first counted pair of the epoch.")
     policy: PolicyOut
@@ -243,6 +251,7 @@ class PairOut(Answer):
     baseline_reason: str
     candidate_reason: str
     origin: str = Field(description="Where the baseline's answer comes from: live or replay.")
+    own_stratum: str = Field(description="Of a recall question: the depth of its answer, else empty.")
     conversation: str
     stratum: str
     epoch: str

@@ -78,7 +78,7 @@ def suspicious_strata(
         (parts[0].tier, parts[0].evaluator, name)
         for parts in overtook
         if any(part.harm or part.benefit for part in parts)
-        for name in {name for part in parts for name in part.strata}
+        for name in {name for part in parts for name in part.every_stratum}
     )
     most = Counter[str]()
     for (_, _, stratum), times in discordant.items():
@@ -99,7 +99,7 @@ def suspicious_strata(
             counts[tier, arm, epoch, evaluator, stratum].append(TallyCount(*count))
     ahead = Counts()
     for parts in overtook:
-        for stratum in dict.fromkeys(name for part in parts for name in part.strata):
+        for stratum in dict.fromkeys(name for part in parts for name in part.every_stratum):
             if (*parts[0][1:5], stratum) in counts:
                 ahead.add_within(stratum, parts, -1)
     for each, amount in ahead.strata.items():

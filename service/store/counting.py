@@ -7,11 +7,11 @@ order, and whoever adds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from service.store.units import Kind, PairOutcome, Unit
+from service.store.units import Kind, PairOutcome, PairRow, Unit
 from service.strata import TENANT
 
 DUE = "due"
@@ -127,6 +127,16 @@ class Count(NamedTuple):
     benefit: int = 0
 
 
+class Within(NamedTuple):
+    """The scored pairs of one unit that are in a stratum of their own."""
+
+    stratum: str
+    pairs: int
+    harm: int
+    benefit: int
+    both_failed: int
+
+
 class Part(NamedTuple):
     """The scored pairs of one unit, as far as they count."""
 
@@ -142,6 +152,23 @@ class Part(NamedTuple):
     harm: int
     benefit: int
     both_failed: int
+    own: tuple[Within, ...] = ()
+    """Those of its pairs that are in one stratum more, by stratum."""
+
+    @property
+    def every_stratum(self) -> tuple[str, ...]:
+        """All strata that it says something of."""
+        return (*self.strata, *(each.stratum for each in self.own))
+
+    def within(self, stratum: str) -> Part | None:
+        """What it is of one stratum."""
+        if stratum in self.strata:
+            return self
+        for each in self.own:
+            if each.stratum == stratum:
+                _, pairs, harm, benefit, both_failed = each
+                return self._replace(pairs=pairs, harm=harm, benefit=benefit, both_failed=both_failed)
+        return None
 
 
 def part_of(unit: Unit) -> Part:
@@ -160,6 +187,25 @@ def part_of(unit: Unit) -> Part:
         sum(row.harm for row in rows),
         sum(row.benefit for row in rows),
         sum(row.both_failed for row in rows),
+        own_parts((row.own_stratum, bool(row.baseline_passed), bool(row.candidate_passed)) for row in rows),
+    )
+
+
+def own_parts(judged: Iterable[tuple[str, bool, bool]]) -> tuple[Within, ...]:
+    """Scored pairs by their own stratum: its name, and whether baseline and candidate passed."""
+    found: dict[str, list[tuple[bool, bool]]] = {}
+    for stratum, baseline, candidate in judged:
+        if stratum:
+            found.setdefault(stratum, []).append((baseline, candidate))
+    return tuple(
+        Within(
+            stratum,
+            len(pairs),
+            pairs.count((True, False)),
+            pairs.count((False, True)),
+            pairs.count((False, False)),
+        )
+        for stratum, pairs in sorted(found.items())
     )
 
 
@@ -183,15 +229,13 @@ class Counts:
         """What a unit adds by itself: unscored pairs, and scored ones that do not count (yet)."""
         place = (unit.model, unit.tier, unit.arm, unit.evaluator)
         self.ledger[LedgerRow(*place, DUE, "")] += len(unit.rows)
-        found: Counter[Count] = Counter()
         for row in unit.rows:
             self.ledger[LedgerRow(*place, row.outcome, row.unscored_reason)] += 1
-            if row.outcome == PairOutcome.UNSCORED:
-                found[Count(Kind.UNSCORED, row.unscored_reason)] += 1
-        if not unit.counted and unit.scored:
-            found[Count(Kind.NOT_COUNTED)] += len(unit.scored)
+        found = _uncounted(unit.rows, counted=unit.counted)
         for stratum in unit.strata:
             self._add_stratum(unit, stratum, found)
+        for stratum, rows in _by_own(unit).items():
+            self._add_stratum(unit, stratum, _uncounted(rows, counted=unit.counted))
         self._add_whole(unit, found)
 
     def add_conversation(self, parts: Sequence[Part], times: int = 1) -> None:
@@ -200,7 +244,7 @@ class Counts:
         Within a stratum a conversation is what it is of it: the mean of its pairs there.
         """
         self.add_whole(parts, times)
-        for stratum in dict.fromkeys(stratum for part in parts for stratum in part.strata):
+        for stratum in dict.fromkeys(stratum for part in parts for stratum in part.every_stratum):
             self.add_within(stratum, parts, times)
 
     def add_whole(self, parts: Sequence[Part], times: int) -> None:
@@ -209,16 +253,19 @@ class Counts:
 
     def add_within(self, stratum: str, parts: Sequence[Part], times: int) -> None:
         """The same, in one stratum alone."""
-        within = [part for part in parts if stratum in part.strata]
+        within = [found for part in parts if (found := part.within(stratum)) is not None]
         self._add_stratum(parts[0], stratum, _conversation(within, times))
 
     def take_off_waiting(self, unit: Unit) -> None:
         """Its conversation closes: from now on its pairs count, and are no longer shown as not counted."""
+        if not unit.scored:
+            return
         off = Counter({Count(Kind.NOT_COUNTED): -len(unit.scored)})
-        if unit.scored:
-            for stratum in unit.strata:
-                self._add_stratum(unit, stratum, off)
-            self._add_whole(unit, off)
+        for stratum in unit.strata:
+            self._add_stratum(unit, stratum, off)
+        for each in part_of(unit).own:
+            self._add_stratum(unit, each.stratum, Counter({Count(Kind.NOT_COUNTED): -each.pairs}))
+        self._add_whole(unit, off)
 
     def _add_whole(self, unit: Unit | Part, found: Counter[Count]) -> None:
         place = (unit.model, unit.tier, unit.arm, unit.epoch, unit.evaluator)
@@ -251,6 +298,25 @@ def recorded(units: Sequence[Unit], *, taken: bool) -> Counts:
         if unit.counted:
             counts.add_conversation([part_of(unit)])
     return counts
+
+
+def _uncounted(rows: Iterable[PairRow], *, counted: bool) -> Counter[Count]:
+    """Pairs without a score, and scored ones of a unit that does not count."""
+    found: Counter[Count] = Counter()
+    for row in rows:
+        if row.outcome == PairOutcome.UNSCORED:
+            found[Count(Kind.UNSCORED, row.unscored_reason)] += 1
+        elif row.outcome == PairOutcome.SCORED and not counted:
+            found[Count(Kind.NOT_COUNTED)] += 1
+    return found
+
+
+def _by_own(unit: Unit) -> dict[str, list[PairRow]]:
+    found: dict[str, list[PairRow]] = {}
+    for row in unit.rows:
+        if row.own_stratum:
+            found.setdefault(row.own_stratum, []).append(row)
+    return found
 
 
 def drift_of(pairs: int, harm: int, benefit: int) -> int:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, String, Table, and_, bindparam, or_, select
 
 from service.decision.tally import Tally, Triple
-from service.store.counting import Counts, Part
+from service.store.counting import Counts, Part, own_parts
 from service.store.database import Database
 from service.store.leases import MOST_AWAITED as MOST_AWAITED
 from service.store.leases import oldest_awaited
@@ -87,12 +87,16 @@ def overtaking(
     if oldest is None:
         return ()
     judged: defaultdict[tuple[str, ...], list[tuple[bool, bool]]] = defaultdict(list)
+    owned: defaultdict[tuple[str, ...], list[tuple[str, bool, bool]]] = defaultdict(list)
     rows = connection.execute(_OVERTAKING, {"model": model, "oldest": oldest}).all()
-    for baseline, candidate, *unit in rows:
+    for baseline, candidate, own, *unit in rows:
         judged[tuple(unit)].append((baseline, candidate))
+        if own:
+            owned[tuple(unit)].append((own, baseline, candidate))
     wanted = set(places)
     conversations: defaultdict[tuple[str, ...], list[Part]] = defaultdict(list)
-    for (_, conversation, *scope, stratum, marginals, tenant), outcomes in judged.items():
+    for unit, outcomes in judged.items():
+        _, conversation, *scope, stratum, marginals, tenant = unit
         tier, arm, epoch, evaluator, version = scope
         if Place(tier, arm, epoch) not in wanted or present.get(evaluator, version) != version:
             continue
@@ -104,6 +108,7 @@ def overtaking(
             outcomes.count((True, False)),
             outcomes.count((False, True)),
             outcomes.count((False, False)),
+            own_parts(owned.get(unit, ())),
         )
         conversations[(conversation, *part[:6])].append(part)
     return list(conversations.values())
@@ -185,14 +190,22 @@ class RecentPair:
 
 
 def recent_pairs(
-    db: Database, model: str, tier: str, discordant_only: bool = False, limit: int = 50
+    db: Database,
+    model: str,
+    tier: str,
+    discordant_only: bool = False,
+    limit: int = 50,
+    evaluators: Collection[str] = (),
 ) -> list[RecentPair]:
-    """The latest pairs of a candidate, newest first; discordant ones are those whose arms differ."""
+    """The latest pairs of a candidate, newest first; discordant ones are those whose arms differ. Of some
+    evaluators, or of all where none is named."""
     if limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit}")
     wanted = (units.c.model == model) & (units.c.tier == tier) & (units.c.arm == Arm.CANDIDATE.value)
     if discordant_only:
         wanted &= units.c.discordant & (pairs.c.baseline_passed != pairs.c.candidate_passed)
+    if evaluators:
+        wanted &= units.c.evaluator.in_(sorted(evaluators))
     return latest_pairs(db, wanted, limit)
 
 
@@ -224,6 +237,7 @@ _OVERTAKING: Select[Any] = (
     select(
         pairs.c.baseline_passed,
         pairs.c.candidate_passed,
+        pairs.c.own_stratum,
         units.c.unit_id,
         *(units.c[name] for name in ("conversation", *Place._fields, "evaluator", "version")),
         *(units.c[name] for name in ("stratum", "marginals", "tenant")),

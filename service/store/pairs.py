@@ -9,7 +9,7 @@ closed (`closing`), and not at all when it already is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -21,6 +21,8 @@ from service.store.adjudication import Drawn, queue
 from service.store.conversations import conversation_of as conversation_of
 from service.store.counting import Counts, recorded
 from service.store.database import Database
+from service.store.detail_tables import pair_details
+from service.store.details import detail_rows
 from service.store.leases import State, settle
 from service.store.schema import captures as captures_table
 from service.store.schema import claims as claims_table
@@ -68,10 +70,11 @@ def record(
     units: Sequence[Unit],
     state: str = State.PROCESSED,
     drawn: Sequence[Drawn] = (),
+    alongside: Callable[[Connection], None] | None = None,
     at: float,
 ) -> bool:
     """Settle a capture and add all that it says, in one transaction, with the pairs of it that are `drawn`
-    for people to judge.
+    for people to judge, and what `alongside` writes at the end of it.
 
     False, and nothing changes, when the capture was settled already. Whoever records first wins, even
     after its lease ran out: both holders judged the same exchange, and only one of them is counted.
@@ -86,10 +89,32 @@ def record(
         if units:
             _add(db, connection, capture_id, units)
         queue(db, connection, drawn)
+        if alongside is not None:
+            alongside(connection)
     return True
 
 
-def _add(db: Database, connection: Connection, capture_id: str, units: Sequence[Unit]) -> None:
+def record_again(db: Database, *, capture_id: str, units: Sequence[Unit], at: float) -> int:
+    """Add units of a capture that was settled long ago, judged anew; how many were not there yet.
+
+    They count in the order in which they come now (`at`, unix seconds), and only where the capture gets the
+    claims: live traffic of the same conversation or request may have been first.
+    """
+    if strangers := {unit.capture_id for unit in units} - {capture_id}:
+        raise ValueError(f"units of {sorted(strangers)} cannot be recorded with capture {capture_id}")
+    if not units:
+        return 0
+    with db.write() as connection:
+        return _add(db, connection, capture_id, units, taken_at=at)
+
+
+def _add(
+    db: Database,
+    connection: Connection,
+    capture_id: str,
+    units: Sequence[Unit],
+    taken_at: float | None = None,
+) -> int:
     # Retention may have removed the settlement of a capture that a stale message brings back: its units
     # remain.
     known = set(
@@ -102,14 +127,17 @@ def _add(db: Database, connection: Connection, capture_id: str, units: Sequence[
     )
     fresh = [unit for unit in units if unit.id not in known]
     if not fresh:
-        return
-    taken_at = connection.execute(
-        select(captures_table.c.taken_at).where(captures_table.c.capture_id == capture_id)
-    ).scalar_one()
+        return 0
+    if taken_at is None:
+        taken_at = connection.execute(
+            select(captures_table.c.taken_at).where(captures_table.c.capture_id == capture_id)
+        ).scalar_one()
     placed = _place(db, connection, capture_id, fresh, taken_at)
     connection.execute(units_table.insert(), [{**_unit_row(unit), "taken_at": taken_at} for unit in placed])
     connection.execute(pairs_table.insert(), [row for unit in placed for row in _pair_rows(unit)])
     add_counts(db, connection, recorded(placed, taken=not known))
+    increment(db, connection, pair_details, detail_rows(db, connection, placed))
+    return len(placed)
 
 
 def _place(
@@ -210,7 +238,10 @@ def _unit_row(unit: Unit) -> dict[str, object]:
 
 
 def _pair_rows(unit: Unit) -> list[dict[str, object]]:
-    names = ("item", "outcome", "unscored_reason", "baseline_passed", "candidate_passed", "origin")
+    names = (
+        *("item", "outcome", "unscored_reason", "baseline_passed", "candidate_passed", "origin"),
+        "own_stratum",
+    )
     texts = ("baseline_label", "candidate_label", "baseline_reason", "candidate_reason")
     return [
         {

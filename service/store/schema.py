@@ -116,6 +116,7 @@ pairs = Table(
     Column("baseline_reason", Text, nullable=False),
     Column("candidate_reason", Text, nullable=False),
     Column("origin", String, nullable=False),
+    Column("own_stratum", String, nullable=False, server_default=""),  # of the item, besides its unit's
 )
 
 claims = Table(

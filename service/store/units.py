@@ -60,6 +60,10 @@ class PairRow:
     candidate_reason: str = ""
     origin: str = "live"
     """Where the baseline's outcome comes from: `live` or `replay`."""
+    own_stratum: str = ""
+    """Of this item, besides those of its unit (`service.strata`): the depth of a recall question."""
+    details: tuple[tuple[str, str, int], ...] = ()
+    """Name, kind and amount of what a comparison counted; added up by `details`, not kept with the pair."""
 
     def __post_init__(self) -> None:
         scored = PairOutcome(self.outcome) is PairOutcome.SCORED
@@ -114,8 +118,9 @@ class Unit:
         Arm(self.arm)
         if self.counted and self.waits:
             raise ValueError("a unit that waits for its conversation to close does not count yet")
-        if any(" " in each or "=" not in each for each in self.marginals):
-            raise ValueError(f"marginal strata are named dimension=bucket, got {self.marginals}")
+        own = [row.own_stratum for row in self.rows if row.own_stratum]
+        if any(" " in each or "=" not in each for each in (*self.marginals, *own)):
+            raise ValueError(f"marginal strata are named dimension=bucket, got {(*self.marginals, *own)}")
         if not self.rows:
             raise ValueError("a unit without pairs says nothing: not applicable is a row as well")
         if len({row.item for row in self.rows}) != len(self.rows):
@@ -155,6 +160,7 @@ class Unit:
                 unscored_reason=LATE,
                 candidate_reason="its conversation was closed before",
                 origin=row.origin,
+                own_stratum=row.own_stratum,
             )
             if row.outcome in (PairOutcome.SCORED, PairOutcome.UNSCORED)
             else row

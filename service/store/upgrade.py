@@ -44,6 +44,11 @@ def upgrade(url: str, *, told: Callable[[int, int], None] | None = None, every: 
             schema.metadata.create_all(connection)  # tables that an older version did not have
             if "run" not in {column["name"] for column in inspect(connection).get_columns("measurements")}:
                 connection.exec_driver_sql("ALTER TABLE measurements ADD COLUMN run INTEGER")
+            if "own_stratum" not in {column["name"] for column in inspect(connection).get_columns("pairs")}:
+                # What is recorded already is in no stratum of its own, and stays so.
+                connection.exec_driver_sql(
+                    "ALTER TABLE pairs ADD COLUMN own_stratum VARCHAR NOT NULL DEFAULT ''"
+                )
             counted = 0
             if version == _BEFORE_COUNTS:
                 counted = rebuild(database, connection, told=told, every=every)
