@@ -1,6 +1,6 @@
 """Who may do what, decided on the head of a request alone, without I/O.
 
-A write needs a token with scope `approve`, an allowed Host, and no foreign Origin. A read needs scope `read`,
+A write needs a token with scope `approve` (of labels: `label`), an allowed Host, and no foreign Origin. A read needs scope `read`,
 or comes from this machine under an allowed Host. A web page could borrow that exemption by DNS rebinding, and
 a reverse proxy could lend it to everybody, so it does not hold for a request that says it was forwarded.
 """
@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 from service.approval.errors import Problem, echo
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+LABELLING = "/api/v1/adjudication/"
+"""What is written below changes no tier: labels."""
 MAX_CREDENTIALS = 1024
 """Characters of an Authorization header; no token is near."""
 FORWARDING = frozenset(
@@ -32,6 +34,8 @@ class Scope(StrEnum):
     """What a token may do; each includes the ones before it."""
 
     READ = "read"
+    LABEL = "label"
+    """Sees the captured texts that are queued for people, and labels them."""
     APPROVE = "approve"
     ADMIN = "admin"
 
@@ -71,9 +75,11 @@ class Head:
         return self.is_read and any("text/html" in kinds for kinds in self.all("accept"))
 
 
-def needed_scope(head: Head) -> Scope:
-    """What the method alone asks for; a router may ask for more."""
-    return Scope.READ if head.is_read else Scope.APPROVE
+def needed_scope(head: Head, path: str = "") -> Scope:
+    """What method and path alone ask for; a router may ask for more."""
+    if head.is_read:
+        return Scope.READ
+    return Scope.LABEL if path.startswith(LABELLING) else Scope.APPROVE
 
 
 def widest(scopes: Collection[str]) -> Scope | None:

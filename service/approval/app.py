@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute
 
 from service.approval import documents, probes
 from service.approval.access import Caller, widest
+from service.approval.adjudication import adjudication_routes
 from service.approval.approvals import approval_routes
 from service.approval.config import ApiConfig
 from service.approval.desk import Desk
@@ -32,7 +33,7 @@ from service.store.database import Database
 
 ABOUT = (
     "May this quantized tier replace the one that serves now? Send a token as `Authorization: Bearer TOKEN` "
-    "(scope read, approve or admin); reading from this machine needs none. Errors are "
+    "(scope read, label, approve or admin); reading from this machine needs none. Errors are "
     '{"error": {"code", "message", "hint"}}.'
 )
 REFUSALS: dict[int | str, dict[str, Any]] = {
@@ -83,7 +84,7 @@ def create_app(
         dependencies=[Depends(HTTPBearer(auto_error=False, description="`tiergate token new` makes one."))],
     )
     changing = (approval_routes, intervention_routes, job_routes)
-    for routes in (ladder_routes, verdict_routes, epoch_routes, *changing, log_routes):
+    for routes in (ladder_routes, verdict_routes, epoch_routes, *changing, log_routes, adjudication_routes):
         api.include_router(routes(desk))
     app.include_router(api)
     app.include_router(probes.probe_routes(desk))

@@ -5,13 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from evaluators.rubrics import Rubric
 from service.decision.evidence import Attribution
 from service.decision.policy import Policy
 from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder
+from service.store.capture import Keyring
 from service.store.job_terms import JobTerms
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjudicating:
+    """What adjudication needs: who opens the texts, and what is asked of a side."""
+
+    keyring: Keyring = field(repr=False)
+    rubrics: Mapping[str, Rubric]
+    """By evaluator."""
+    queued: tuple[str, ...]
+    """Evaluators whose pairs are queued."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +53,8 @@ class ApiConfig:
     """How long a body may take to arrive; slower is 408."""
     jobs: JobTerms | None = None
     """What shadow jobs are held to; None: none can begin."""
+    adjudication: Adjudicating | None = None
+    """None where texts cannot be opened: then nobody is given any."""
     promotion: Promotion = AT_ONCE
     """How approved tiers get their share of the clients."""
     probe_seconds: float = 2.0

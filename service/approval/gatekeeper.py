@@ -122,7 +122,7 @@ class Gatekeeper:
             return Caller(name="loopback", scope=needed_scope(head))
         else:
             caller = anybody
-        require(caller, needed_scope(head), "reading" if head.is_read else "changing anything")
+        require(caller, needed_scope(head, path), "reading" if head.is_read else "changing anything")
         return caller
 
     async def _body(self, head: Head, receive: Receive) -> bytes:

@@ -79,7 +79,8 @@ def api(config: ConfigOption = None) -> None:
 def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
     """The API and the overview page as one app, over the same stores."""
     from service.approval.app import create_app
-    from service.approval.config import ApiConfig
+    from evaluators.rubrics import rubric_of
+    from service.approval.config import Adjudicating, ApiConfig
     from service.dashboard.overview import STYLE_PATH, Look, overview
     from service.settings.questions import epochs_of, question_of
     from service.store.standing import read_account, read_standing
@@ -95,6 +96,11 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         allowed_hosts=(*settings.api.allowed_hosts, settings.api.host),
         allowed_origins=settings.api.allowed_origins,
         promotion=settings.promotion,
+        adjudication=Adjudicating(
+            keyring=settings.keyring,
+            rubrics={evaluator.name: rubric_of(evaluator) for evaluator in settings.evaluators},
+            queued=settings.adjudication.evaluators,
+        ),
     )
     question = question_of(settings, db)
 

@@ -110,7 +110,7 @@ def schema(
 
 def token_new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token; the decision log names it.")],
-    scope: Annotated[list[str], typer.Option("--scope", help="read, approve or admin; may be given again.")],
+    scope: Annotated[list[str], typer.Option("--scope", help="read, label, approve or admin; may be given again.")],
     days: Annotated[
         float | None, typer.Option(help="Expires after so many days; never when left out.")
     ] = None,

@@ -19,7 +19,7 @@ from service.store.capture import Keyring, SealBroken
 _VERSION = 1
 _NONCE = 12
 _PURPOSE = b"adjudication/"
-MOST_BYTES = 8 * 1024 * 1024
+MOST_BYTES = 16 * 1024 * 1024
 """Of one opened text; `workers.keeping` keeps far less."""
 
 

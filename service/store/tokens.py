@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from service.store.database import Database
 from service.store.schema import tokens
 
-SCOPES = frozenset({"read", "approve", "admin"})
+SCOPES = frozenset({"read", "label", "approve", "admin"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,37 @@
+"""Who saw which captured text, and who said what of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import select
+
+from service.store.adjudication_tables import adjudication_access
+from service.store.database import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """One entry."""
+
+    seq: int
+    at: float
+    """Unix seconds."""
+    actor: str
+    action: str
+    item_id: str
+    detail: str
+
+
+def read_access(db: Database, *, after: int = 0, limit: int = 100, item_id: str | None = None) -> list[Access]:
+    """Entries beyond a sequence number, oldest first."""
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, got {limit}")
+    wanted = adjudication_access.c.seq > after
+    if item_id is not None:
+        wanted &= adjudication_access.c.item_id == item_id
+    with db.read() as connection:
+        rows = connection.execute(
+            select(adjudication_access).where(wanted).order_by(adjudication_access.c.seq).limit(limit)
+        ).mappings()
+        return [Access(**row) for row in rows]
