@@ -113,7 +113,7 @@ def _turns(request: Request, mask: Callable[[str], str]) -> tuple[Turn, ...]:
             turns.append(Turn(role="", text=_left_out(len(request.messages) - len(turns), "earlier turns")))
             break
         told = [message.text, *(f"[calls {call.name} {call.arguments}]" for call in message.tool_calls)]
-        text = cut(mask("\n".join(part for part in told if part)), left)
+        text = _kept("\n".join(part for part in told if part), left, mask)
         left -= len(text)
         turns.append(Turn(role=message.role, text=text))
     return tuple(reversed(turns))
@@ -122,7 +122,7 @@ def _turns(request: Request, mask: Callable[[str], str]) -> tuple[Turn, ...]:
 def _asked(request: Request, mask: Callable[[str], str]) -> str:
     if request.needle is not None:
         values = ", ".join((request.needle.value, *request.needle.others))
-        return mask(f"the value {values}")
+        return _kept(f"the value {values}", MOST_ASKED, mask)
     parts = []
     if request.schema is not None:
         parts.append(f"JSON that satisfies {_json(request.schema)}")
@@ -130,7 +130,7 @@ def _asked(request: Request, mask: Callable[[str], str]) -> str:
         parts.append("JSON")
     if request.tools:
         parts.append(f"tools ({request.tool_choice}): {', '.join(tool.name for tool in request.tools)}")
-    return cut(mask("; ".join(parts)), MOST_ASKED)
+    return _kept("; ".join(parts), MOST_ASKED, mask)
 
 
 def _json(value: object) -> str:
@@ -142,14 +142,19 @@ def _answer(outcome: Outcome, mask: Callable[[str], str]) -> AnswerText:
         # Its detail may name a backend.
         return AnswerText(fault=outcome.kind.value)
     return AnswerText(
-        text=cut(mask(outcome.text), MOST_ANSWER),
-        refusal=cut(mask(outcome.refusal or ""), MOST_ANSWER),
+        text=_kept(outcome.text, MOST_ANSWER, mask),
+        refusal=_kept(outcome.refusal or "", MOST_ANSWER, mask),
         calls=tuple(
-            Call(name=cut(call.name, 200), arguments=cut(mask(call.arguments), MOST_ANSWER // 4))
+            Call(name=_kept(call.name, 200, mask), arguments=_kept(call.arguments, MOST_ANSWER // 4, mask))
             for call in outcome.tool_calls[:MOST_CALLS]
         ),
-        finish_reason=outcome.finish_reason or "",
+        finish_reason=_kept(outcome.finish_reason or "", 200, mask),
     )
+
+
+def _kept(text: str, most: int, mask: Callable[[str], str]) -> str:
+    """Masked whole and then cut; half a surrogate pair, which no answer of the API can carry, is replaced."""
+    return cut(mask(text), most).encode("utf-8", "replace").decode("utf-8")
 
 
 def cut(text: str, most: int) -> str:

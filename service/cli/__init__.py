@@ -1,7 +1,8 @@
 """`tiergate`: every command. One module a group; each adds its commands in `register`.
 
 `setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions ·
-`shadow` run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan · `score` · `recount`. A module imports what is slow to
+`adjudicate` next,
+export, import, status · `shadow` run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan · `score` · `recount`. A module imports what is slow to
 load (scipy, SQLAlchemy, pydantic) inside the command that needs it, so that `tiergate --help` and a typing
 mistake are answered at once.
 """
@@ -14,6 +15,7 @@ from typing import Annotated
 import typer
 
 from service.cli import (
+    adjudicate,
     api,
     demo,
     drill,
@@ -47,7 +49,7 @@ def _tell_version(asked: bool) -> None:
 
 for group in (
     *(setup, up, demo, drill, proxy, api, gate, shadow),
-    *(interventions, policy, offline, score, recount),
+    *(adjudicate, interventions, policy, offline, score, recount),
 ):
     group.register(app)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlsplit
@@ -160,6 +160,35 @@ class TiergateClient:
         question = {"after": str(after), "limit": str(limit)}
         return self._ask("GET", f"{_model(model)}/decisions", question=question)
 
+    def adjudication(self, model: str | None = None) -> Document:
+        """What is queued for people, labelled and agreed."""
+        return self._ask("GET", "/api/v1/adjudication", question=_told(model=model))
+
+    def next_item(
+        self, *, model: str | None = None, evaluator: str | None = None, labeller: str | None = None
+    ) -> Document:
+        """The next pair to judge, blind."""
+        question = _told(model=model, evaluator=evaluator, labeller=labeller)
+        return self._ask("GET", "/api/v1/adjudication/next", question=question)
+
+    def items(
+        self,
+        *,
+        after: str = "",
+        limit: int = 20,
+        model: str | None = None,
+        evaluator: str | None = None,
+        labeller: str | None = None,
+    ) -> Document:
+        """Pairs to judge, beyond the item `after`."""
+        question = _told(model=model, evaluator=evaluator, labeller=labeller, after=after)
+        return self._ask("GET", "/api/v1/adjudication/items", question={**question, "limit": str(limit)})
+
+    def label(self, labels: Sequence[Mapping[str, str]], *, replace: bool = False) -> Document:
+        """Say which sides pass: `item`, `label`, perhaps `labeller` and `at`, at most 200 at once."""
+        body = {"labels": [dict(each) for each in labels], "replace": replace}
+        return self._ask("POST", "/api/v1/adjudication/labels", body=body)
+
     def ledger(self, model: str | None = None) -> Document:
         """The account of every request."""
         return self._ask("GET", "/api/v1/ledger", question={"model": model} if model else {})
@@ -211,6 +240,11 @@ def _job(job: str) -> str:
 
 def _tier(model: str, tier: str) -> str:
     return f"{_model(model)}/tiers/{quote(tier, safe='')}"
+
+
+def _told(**question: str | None) -> dict[str, str]:
+    """What was asked for, without what was left out."""
+    return {name: text for name, text in question.items() if text}
 
 
 def _flag(flag: bool) -> str | None:
