@@ -20,8 +20,10 @@ from datetime import UTC, datetime
 
 from celery import Celery
 
+from service.redaction import Mask
 from service.settings import Settings, SettingsError, load, units
 from service.settings.questions import question_of
+from service.settings.redacting import MaskUnusable, mask_of
 from service.store.captures import open_captures
 from service.store.current_epochs import read_epochs
 from service.store.database import Database, StoreUnusable, open_database
@@ -32,6 +34,7 @@ from workers import tasks
 from workers.answering import Answering
 from workers.backends import Limits, Shadow
 from workers.closer import Closer
+from workers.drawing import Drawing
 from workers.judge import SECONDS_PER_ANSWER
 from workers.lifecycle import Life, PerProcess, follow
 from workers.metrics import Listener
@@ -55,6 +58,8 @@ SCHEDULE = {
     tasks.RETAIN: 3600.0,
 }
 """Seconds between runs, by task of the guard."""
+RESCORE_SECONDS = 60.0
+"""Between two runs of what judges kept answers again; by the workers that replay, since it takes their time."""
 AT_ONCE = frozenset({tasks.OBSERVE})
 """Due as soon as beat starts, and not an interval later: the first pairs belong to what the engines are."""
 LONG_AGO = datetime.fromtimestamp(0, UTC)
@@ -73,7 +78,8 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
         task_default_queue=settings.proxy.mirroring.queue,
-        task_routes={REPLAY_TASK: settings.proxy.mirroring.queue} | dict.fromkeys(SCHEDULE, GUARD_QUEUE),
+        task_routes=dict.fromkeys((REPLAY_TASK, tasks.RESCORE), settings.proxy.mirroring.queue)
+        | dict.fromkeys(SCHEDULE, GUARD_QUEUE),
         beat_schedule={
             name: {
                 "task": name,
@@ -82,6 +88,13 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
                 "last_run_at": LONG_AGO if name in AT_ONCE else None,
             }
             for name, seconds in SCHEDULE.items()
+        }
+        | {
+            tasks.RESCORE: {
+                "task": tasks.RESCORE,
+                "schedule": RESCORE_SECONDS,
+                "options": {"queue": settings.proxy.mirroring.queue},
+            }
         },
         beat_scheduler=QuietScheduler,
         broker_connection_retry_on_startup=True,
@@ -96,7 +109,13 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
         },
     )
     life = Life()
-    roots = _Roots(settings=settings, app=app, life=life, lease_seconds=_lease_seconds(environ))
+    roots = _Roots(
+        settings=settings,
+        app=app,
+        life=life,
+        lease_seconds=_lease_seconds(environ),
+        mask=_mask(settings.corpus.redact),
+    )
     bench, guard_room = PerProcess(roots.open_bench), PerProcess(roots.open_guard_room)
     tasks.register(app, bench=bench, guard_room=guard_room)
     listen = environ.get(LISTEN)
@@ -118,6 +137,7 @@ class _Roots:
     app: Celery
     life: Life
     lease_seconds: float
+    mask: Mask
 
     def open_bench(self) -> Bench:
         settings, shadow = self.settings, self.settings.shadow
@@ -134,6 +154,7 @@ class _Roots:
                 scoring=self._scoring,
                 probes_per_day=lambda model: settings.probe_of(model).tokens_per_day,
                 on_serving=shadow.on_serving,
+                drawing=self._drawing(),
                 lease_seconds=self.lease_seconds,
             ),
             keyring=settings.keyring,
@@ -154,6 +175,17 @@ class _Roots:
             since_of=epochs.since_of,
             seconds_per_answer=SECONDS_PER_ANSWER,
             count=self.settings.policy.units,
+        )
+
+    def _drawing(self) -> Drawing:
+        mirroring, terms = self.settings.proxy.mirroring, self.settings.corpus
+        return Drawing(
+            plan=terms.plan,
+            answers=terms.answers,
+            mask=self.mask,
+            salt=mirroring.salt,
+            share=mirroring.sample,
+            resend_seconds=terms.resend_seconds,
         )
 
     def _probing(self, model: str) -> Probing:
@@ -248,6 +280,13 @@ def _lease_seconds(environ: Mapping[str, str]) -> float:
     if not 0 < seconds < 86_400:
         raise SystemExit(f"{LEASE_SECONDS}={given}: expected a number of seconds, at most a day")
     return seconds
+
+
+def _mask(name: str) -> Mask:
+    try:
+        return mask_of(name)
+    except MaskUnusable as error:
+        raise SystemExit(str(error)) from None
 
 
 @functools.cache

@@ -12,13 +12,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from redis import RedisError
 
 from evaluators.exchange import AnswerRule, Outcome
 from evaluators.score import TimeLimit
 from service.fleet import Ladder, Route
-from service.store.adjudication import Drawn
 from service.store.capture import Capture, Keyring, SealBroken, unseal
 from service.store.captures import Captures
 from service.store.closing import is_closed
@@ -33,6 +33,7 @@ from service.store.worker_counts import WorkerCounts
 from service.wire import NotARequest, explicit_conversation, message_chain
 from workers import metrics
 from workers.answering import Answering, Inquiry
+from workers.drawing import Drawing, Lots, draw_lots
 from workers.judge import Alarm
 from workers.keeping import Keeping, drawn
 from workers.opening import Opened, open_capture
@@ -61,6 +62,8 @@ class Terms:
     """By model."""
     keeping: Keeping = Keeping()
     """Which pairs people are to judge."""
+    drawing: Drawing | None = None
+    """What is kept for the corpus, and whether requests that are sent again are counted."""
     on_serving: bool = False
     """Whether tiers without shadow backends may be replayed on those that serve clients."""
     lease_seconds: float = 120.0
@@ -130,6 +133,8 @@ class _Batch:
 
     def work(self, held: Sequence[str]) -> None:
         placed = self._place_all(self._open(held))
+        bench = self.bench
+        lots = draw_lots(bench.terms.drawing, bench.db, bench.captures.redis, bench.keyring, placed)
         answers = self.bench.answering.run(
             [self._inquiry(each.opened) for each in placed if each.is_asked],
             every=self.bench.terms.lease_seconds / 3,
@@ -140,16 +145,16 @@ class _Batch:
         for each in placed:
             capture_id = each.opened.capture.id
             if each.late:
-                self._record(each, {}, scoring)
+                self._record(each, {}, scoring, lots)
                 continue
             spent = answers.spent[capture_id]
             self.counts[metrics.series(metrics.TOKENS, model=each.opened.capture.model)] += spent
             if each.over_budget:
-                self._record(each, {}, scoring)
+                self._record(each, {}, scoring, lots)
                 continue
             self._give_back(each.opened, spent)
             if capture_id in answers.outcomes:
-                self._record(each, answers.outcomes[capture_id], scoring)
+                self._record(each, answers.outcomes[capture_id], scoring, lots)
 
     def _when_judged(self) -> Scoring:
         """With tiers of which an engine has changed meanwhile: whoever answered, it may have been either."""
@@ -274,13 +279,16 @@ class _Batch:
             seconds=self.bench.terms.lease_seconds,
         )
 
-    def _record(self, placed: Placed, outcomes: Mapping[Slot, Outcome], scoring: Scoring) -> None:
+    def _record(
+        self, placed: Placed, outcomes: Mapping[Slot, Outcome], scoring: Scoring, lots: Lots
+    ) -> None:
         capture = placed.opened.capture
         try:
             now = time.time()
             units = units_of(placed, outcomes, scoring, at=now)
             queued = drawn(self.bench.terms.keeping, self.bench.keyring, placed, units, outcomes, now=now)
-            first = self._settle(capture.id, units, "processed", queued)
+            writing = lots.writing(placed, units, outcomes, scoring)
+            first = self._settle(capture.id, units, "processed", drawn=queued, alongside=writing)
         except (StoreUnusable, RedisError):
             raise
         except Exception:
@@ -302,17 +310,10 @@ class _Batch:
                     )
                 ] += 1
 
-    def _settle(
-        self, capture_id: str, units: Sequence[Unit], ending: str, queued: Sequence[Drawn] = ()
-    ) -> bool:
-        """Record it; False when somebody else had recorded it."""
+    def _settle(self, capture_id: str, units: Sequence[Unit], ending: str, **beside: Any) -> bool:
+        """Record it, with what `pairs.record` takes beside it; False when somebody else had recorded it."""
         first = record(
-            self.bench.db,
-            capture_id=capture_id,
-            owner=self.owner,
-            units=units,
-            drawn=queued,
-            at=time.time(),
+            self.bench.db, capture_id=capture_id, owner=self.owner, units=units, at=time.time(), **beside
         )
         self.unsettled.discard(capture_id)
         self.done.add(capture_id)

@@ -12,6 +12,7 @@ from celery import Celery, Task
 from redis import RedisError
 
 from service.store.database import StoreUnusable
+from service.store.kept_answers import expire_kept
 from service.store.ledger import copy_from_redis
 from service.store.retention import retain
 from service.store.task_message import REPLAY_TASK
@@ -20,6 +21,7 @@ from workers import metrics
 from workers.closer import Closer, close_conversations
 from workers.guard import publish_routes, watch_serving
 from workers.replay import Bench, replay_batch
+from workers.rescoring import rescore
 from workers.sweeper import Sweeper, Swept, sweep
 from workers.watching import Guard
 
@@ -31,6 +33,7 @@ WATCH_ROUTES = "workers.tasks.watch_routes"
 RETAIN = "workers.tasks.retain"
 CLOSE = "workers.tasks.close_conversations"
 OBSERVE = "workers.tasks.observe_engines"
+RESCORE = "workers.tasks.rescore_kept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +65,13 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
         except StoreUnusable as error:
             log.error("%d captures wait until the database can be used again: %s", len(asked), error)
 
+    def rescore_kept() -> None:
+        """Judge kept answers again that were judged by other evaluators."""
+        try:
+            rescore(bench())
+        except StoreUnusable as error:
+            log.error("kept answers wait until the database can be used again: %s", error)
+
     def sweep_captures(room: GuardRoom) -> None:
         """Enqueue again what is due and nobody holds."""
         swept = sweep(room.sweeper, now=time.time())
@@ -81,7 +91,9 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
 
     def retain_settled(room: GuardRoom) -> None:
         """Forget what is older than the retention."""
-        log.info("retained: %s", retain(room.guard.db, before=time.time() - room.retention_seconds))
+        now = time.time()
+        log.info("retained: %s", retain(room.guard.db, before=now - room.retention_seconds))
+        log.info("expired: %s", expire_kept(room.guard.db, now=now))
 
     def close_idle(room: GuardRoom) -> None:
         """Let conversations count that nothing more is expected of."""
@@ -93,6 +105,7 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
 
     # Not shared: Celery would put them into every other app of the process as well.
     app.task(replay_captures, name=REPLAY_TASK, bind=True, shared=False)
+    app.task(rescore_kept, name=RESCORE, shared=False)
     guarded = {
         SWEEP: sweep_captures,
         CLOSE: close_idle,

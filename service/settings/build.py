@@ -10,6 +10,7 @@ from service.fleet import Slo
 from service.proxy.config import ClientLimits, Mirroring, ProxyConfig, Timeouts
 from service.settings import places
 from service.settings.adjudicating import build_adjudication
+from service.settings.corpus_shape import build_corpus
 from service.settings.forms import database_url_of, redis_url_of
 from service.settings.ladders import build_ladder, build_probe, build_rule, refuse_own_address
 from service.settings.limits import refuse_limits_that_cannot_hold
@@ -69,6 +70,7 @@ def build(
     adjudication = build_adjudication(
         shape.adjudication, ladders, judging, proxy=proxy_listen, beside=beside, findings=findings
     )
+    corpus = build_corpus(shape.corpus, findings)
     refuse_limits_that_cannot_hold(shape, findings)
     if shape.proxy.default_model is not None and shape.proxy.default_model not in shape.models:
         known = nearest(shape.proxy.default_model, shape.models)
@@ -156,6 +158,7 @@ def build(
             retries=shape.shadow.retries,
         ),
         shadow_job=build_shadow_job(shape.shadow_job, proxy_admin=admin_listen.url()),
+        corpus=corpus,
         promotion=build_promotion(shape.policy.promotion),
         evaluators=tuple(judging),
         adjudication=adjudication,

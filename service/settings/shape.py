@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from service.settings.adjudicating import AdjudicationSection, AdjudicationShape
+from service.settings.corpus_shape import CorpusShape
 from service.settings.fleet_shape import ModelShape, ProbeShape
 from service.settings.forms import (
     Count,
@@ -214,6 +215,9 @@ class TiergateShape(Shape):
     )
     shadow_job: Annotated[ShadowJobShape, Section] = Field(
         default=ShadowJobShape(), description="Load runs under equal load, and what tiers cost."
+    )
+    corpus: Annotated[CorpusShape, Section] = Field(
+        default=CorpusShape(), description="Requests kept for shadow jobs, answers to be judged again."
     )
     probe: Annotated[ProbeShape, Section] = Field(
         default=ProbeShape(), description="Recall questions made from captured contexts."

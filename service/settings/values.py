@@ -14,6 +14,7 @@ from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder, Slo, Tier
 from service.proxy.config import ProxyConfig
 from service.settings.adjudicating import AdjudicationPlan
+from service.settings.corpus_shape import CorpusTerms
 from service.settings.money_shape import DEFAULT_MONEY
 from service.settings.money_shape import Money as Money
 from service.settings.shadow_job import ShadowJob
@@ -84,6 +85,7 @@ class Settings:
     api: ApiListen = ApiListen()
     shadow: ShadowPlan = ShadowPlan()
     shadow_job: ShadowJob = ShadowJob()
+    corpus: CorpusTerms = CorpusTerms()
     probe: ProbePlan = ProbePlan()
     probes: Mapping[str, ProbePlan] = field(default_factory=dict)
     """By model, where a model asks for its own."""
@@ -129,7 +131,7 @@ class Settings:
             "tier": _recipe(ladder.tier(tier)),
             "evaluators": {each.name: each.version for each in self.evaluators if each.name in decisive},
             "policy": policy_facts(self.policy),
-            "structured_output": asdict(self.answer_rule_of(model)),
+            "structured_output": _rule_facts(self.answer_rule_of(model)),
             "probe": {
                 "min_context_chars": probe.min_context_chars,
                 "max_tokens": probe.max_tokens,
@@ -146,6 +148,14 @@ class Settings:
         from service.decision.epoch import epoch_id
 
         return epoch_id(self.declared(model, tier))
+
+
+def _rule_facts(rule: AnswerRule) -> dict[str, object]:
+    """Rules of paths are in an epoch only where there are some: without any, it is what it was before."""
+    facts = asdict(rule)
+    if not rule.paths:
+        del facts["paths"]
+    return facts
 
 
 def _recipe(tier: Tier) -> dict[str, object]:

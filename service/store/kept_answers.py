@@ -1,0 +1,142 @@
+"""Answers that are kept to be judged again: after an evaluator was improved, its old pairs count anew.
+
+Kept is a share of captures with every answer of every arm, chosen by a hash of the request alone. So what is
+judged again is a sample of the traffic, whatever was answered. Kept pairs that were chosen because the arms
+differed could be looked at again and never be counted (`adjudication` keeps those, for people).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from service.store.corpus import Forgotten, expire_within
+from service.store.corpus_tables import corpus, corpus_strata, kept_answers
+from service.store.database import Database
+from service.store.schema import pairs, units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptAnswers:
+    """One capture with its answers: redacted, sealed."""
+
+    capture_id: str
+    model: str
+    tenant: str
+    scored: str
+    """Names the evaluators and epochs that it was judged under."""
+    expires_at: float
+    """Unix seconds."""
+    blob: bytes
+
+
+def keep_within(db: Database, connection: Connection, kept: KeptAnswers, *, max_bytes: int) -> bool:
+    """Keep it unless the limit is reached; False when it is.
+
+    Whether it is kept does not depend on its own size, which an arm that runs away makes large: the limit may
+    be exceeded by one for each worker.
+    """
+    used = connection.execute(select(func.coalesce(func.sum(kept_answers.c.bytes), 0))).scalar_one()
+    if used >= max_bytes:
+        return False
+    connection.execute(
+        db.insert(kept_answers)
+        .values(
+            capture_id=kept.capture_id,
+            model=kept.model,
+            tenant=kept.tenant,
+            scored=kept.scored,
+            expires_at=kept.expires_at,
+            bytes=len(kept.blob),
+            sealed=kept.blob,
+        )
+        .on_conflict_do_nothing()
+    )
+    return True
+
+
+def to_score(db: Database, *, model: str, scored: str, limit: int, now: float) -> dict[str, bytes]:
+    """Sealed captures that were last judged otherwise, by id."""
+    with db.read() as connection:
+        rows = connection.execute(
+            select(kept_answers.c.capture_id, kept_answers.c.sealed)
+            .where(
+                kept_answers.c.model == model,
+                kept_answers.c.scored != scored,
+                kept_answers.c.expires_at > now,
+            )
+            .order_by(kept_answers.c.capture_id)
+            .limit(limit)
+        )
+        return {row.capture_id: bytes(row.sealed) for row in rows}
+
+
+def mark_scored(db: Database, capture_ids: Collection[str], scored: str) -> None:
+    """They need no more judging until evaluators or epochs change."""
+    if capture_ids:
+        with db.write() as connection:
+            connection.execute(
+                update(kept_answers)
+                .where(kept_answers.c.capture_id.in_(sorted(capture_ids)))
+                .values(scored=scored)
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptCount:
+    """How much is kept of a model's answers."""
+
+    captures: int
+    size: int
+    """Bytes, sealed."""
+
+
+def kept_counts(db: Database) -> dict[str, KeptCount]:
+    """By model."""
+    with db.read() as connection:
+        rows = connection.execute(
+            select(
+                kept_answers.c.model,
+                func.count().label("captures"),
+                func.sum(kept_answers.c.bytes).label("size"),
+            )
+            .group_by(kept_answers.c.model)
+            .order_by(kept_answers.c.model)
+        )
+        return {row.model: KeptCount(captures=int(row.captures), size=int(row.size)) for row in rows}
+
+
+def expire_kept(db: Database, *, now: float) -> Forgotten:
+    """Take away what has been kept for its time, of the corpus and of answers."""
+    with db.write() as connection:
+        requests = expire_within(connection, now)
+        answers = connection.execute(delete(kept_answers).where(kept_answers.c.expires_at <= now)).rowcount
+    return Forgotten(requests=requests, answers=answers)
+
+
+def forget_tenant(db: Database, tenant: str) -> Forgotten:
+    """Take away every text that is kept of one tenant (the keyed hash of its API key); counts stay.
+
+    Captures that still wait in Redis are sealed, and nobody knows whose they are: what is not scored by then
+    expires with `mirror.capture.ttl`, and what is scored may be drawn, so ask again after that time.
+    """
+    with db.write() as connection:
+        db.lock(connection, "corpus")
+        requests = connection.execute(delete(corpus).where(corpus.c.tenant == tenant)).rowcount
+        connection.execute(delete(corpus_strata).where(corpus_strata.c.tenant == tenant))
+        answers = connection.execute(delete(kept_answers).where(kept_answers.c.tenant == tenant)).rowcount
+        told = (pairs.c.baseline_reason != "") | (pairs.c.candidate_reason != "")
+        theirs = pairs.c.unit_id.in_(select(units.c.unit_id).where(units.c.tenant == tenant))
+        reasons = connection.execute(
+            update(pairs).where(told, theirs).values(baseline_reason="", candidate_reason="")
+        ).rowcount
+    return Forgotten(requests=requests, answers=answers, reasons=reasons)
+
+
+def forget_answers(db: Database, model: str) -> Forgotten:
+    """Take away the answers that are kept of one model, with their requests."""
+    with db.write() as connection:
+        amount = connection.execute(delete(kept_answers).where(kept_answers.c.model == model)).rowcount
+    return Forgotten(answers=amount)
