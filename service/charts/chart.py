@@ -1,0 +1,76 @@
+"""What a page embeds: one chart in two layouts, what it says in words, and its numbers as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from service.charts.canvas import Canvas
+
+WIDE = 720.0
+"""Pixels of the layout for laptops and print."""
+NARROW = 340.0
+"""Pixels of the layout for phones."""
+
+Draw = Callable[[float, str, str, str], Canvas]
+"""Draws at a width, under a name that is unique on the page, with a title and a description."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """A drawing that is complete without being seen."""
+
+    name: str
+    """Unique on its page; also a file's name for its numbers."""
+    title: str
+    text: str
+    """The text alternative: what the chart shows, with its numbers."""
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    """Every number that is drawn, as text with its unit."""
+    wide: str
+    """SVG for 720 pixels and more."""
+    narrow: str
+    """SVG for a phone."""
+
+    def csv(self) -> str:
+        """The numbers as CSV (RFC 4180); a cell that a spreadsheet would take for a formula is quoted as text."""
+        told = io.StringIO()
+        writer = csv.writer(told)
+        writer.writerow(self.head)
+        writer.writerows([[inert(cell) for cell in row] for row in self.rows])
+        return told.getvalue()
+
+
+def chart(
+    draw: Draw,
+    *,
+    name: str,
+    title: str,
+    text: str,
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+) -> Chart:
+    """The chart in both layouts; ValueError when a row has not as many cells as the head."""
+    for row in rows:
+        if len(row) != len(head):
+            raise ValueError(f"chart {name}: a row has {len(row)} cells, its head {len(head)}")
+    return Chart(
+        name=name,
+        title=title,
+        text=text,
+        head=tuple(head),
+        rows=tuple(tuple(row) for row in rows),
+        wide=draw(WIDE, f"{name}-wide", title, text).markup(),
+        narrow=draw(NARROW, f"{name}-narrow", title, text).markup(),
+    )
+
+
+def inert(cell: str) -> str:
+    """A cell that no spreadsheet runs: names of models and tiers are other people's."""
+    looks_like_a_number = cell[1:2].isdigit() or cell[1:2] in ("", ".")
+    if cell[:1] in ("=", "@", "\t", "\r") or (cell[:1] in ("+", "-") and not looks_like_a_number):
+        return f"'{cell}"
+    return cell

@@ -1,0 +1,82 @@
+"""What changed since the run before of the same model."""
+
+from __future__ import annotations
+
+from service.report import writing
+from service.report.blocks import Block, Folded, Paragraph, Section, Table, TableRow, rows
+from service.report.changes import Change, decision_changes, figure_changes, manifest_changes
+from service.report.document import Report
+from service.report.shared import decided
+from service.report.words import Words
+
+_TONES = {Change.BETTER: "good", Change.WORSE: "bad"}
+
+
+def changed(report: Report, say: Words) -> Section:
+    """Decisions, figures with the judgement of their limits, and what was asked or installed differently."""
+    title = say("changed.title")
+    earlier = report.earlier
+    if earlier is None:
+        return Section(anchor="changed", title=title, blocks=(Paragraph(text=say("changed.first")),))
+    blocks: list[Block] = [
+        Paragraph(text=say("changed.against", run=earlier.id, when=writing.moment(earlier.ended_at)))
+    ]
+    decisions = decision_changes(report, earlier)
+    if decisions:
+        blocks.append(
+            Table(
+                caption=say("changed.decisions"),
+                head=(say("glance.tier"), say("changed.before"), say("changed.now")),
+                rows=rows(
+                    *(
+                        (tier, *(writing.NONE if each is None else decided(say, each) for each in (before, now)))
+                        for tier, before, now in decisions
+                    )
+                ),
+            )
+        )
+    else:
+        blocks.append(Paragraph(text=say("changed.same_decisions")))
+    figures = figure_changes(report, earlier)
+    if figures:
+        blocks.append(
+            Table(
+                caption=say("changed.figures"),
+                head=tuple(say(f"changed.{name}") for name in ("tier", "figure", "before", "now", "change")),
+                rows=tuple(
+                    TableRow(
+                        cells=(
+                            each.tier,
+                            say(f"figure.{each.figure}"),
+                            writing.limits(each.before, _write(report, each.figure)),
+                            writing.limits(each.now, _write(report, each.figure)),
+                            say(f"change.{each.change}"),
+                        ),
+                        tone=_TONES.get(each.change, ""),
+                    )
+                    for each in figures
+                ),
+            )
+        )
+        blocks.append(Paragraph(text=say("changed.rule")))
+    places = manifest_changes(earlier.manifest, report.manifest)
+    if places:
+        table = Table(
+            caption=say("changed.manifest"),
+            head=(say("changed.place"), say("changed.before"), say("changed.now")),
+            rows=rows(*places),
+        )
+        blocks.append(Folded(title=say("changed.manifest_count", count=len(places)), blocks=(table,)))
+    else:
+        blocks.append(Paragraph(text=say("changed.same_manifest")))
+    return Section(anchor="changed", title=title, blocks=tuple(blocks))
+
+
+def _write(report: Report, figure: str) -> writing.Write:
+    if figure in ("unit_cost", "net_benefit"):
+        return writing.money(report.currency)
+    if figure in ("ttft_p95", "tpot_p95"):
+        return writing.time
+    if figure == "failure_rise":
+        return writing.points
+    return writing.speed if figure == "goodput" else writing.per_cent

@@ -1,0 +1,162 @@
+"""Latency and SLO under equal load: distributions of TTFT and TPOT, their quantiles, who met the SLO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from service.charts.chart import chart
+from service.charts.distribution import Spread, distribution
+from service.report import writing
+from service.report.blocks import Block, Bullets, Drawing, Folded, Formula, Paragraph, Section, Table, rows
+from service.report.document import Report, TierReport
+from service.report.measured import Latency, Load, Metric
+from service.report.shared import named, reason, style_of
+from service.report.words import Words
+
+SHOWN_SHARES = ("0.5", "0.95", "0.99")
+
+
+def latency(report: Report, say: Words) -> Section:
+    """Every tier side by side; without an SLO part, the section says what is missing."""
+    measured = [(each, each.load) for each in report.tiers if each.load is not None]
+    title = say("latency.title")
+    if not measured:
+        return Section(anchor="latency", title=title, blocks=(Paragraph(text=say("latency.nothing"), tone="wait"),))
+    blocks: list[Block] = [Paragraph(text=say("latency.about"))]
+    for metric in Metric:
+        blocks.extend(_drawing(report, metric, say))
+    blocks.append(
+        Formula(
+            text="TTFT = t(first token) − t(scheduled)   ·   TPOT = (t(last) − t(first)) / (n − 1)   ·   "
+            "E2E = TTFT + TPOT × (n − 1)",
+            where=say("latency.formula"),
+        )
+    )
+    blocks.append(_slo_table(measured, say))
+    blocks.append(Formula(text="pass rate = passed / offered", where=say("latency.pass_formula")))
+    sentences = tuple(f"{tier.name}: {load.shown}" for tier, load in measured if load.shown)
+    if sentences:
+        blocks.append(Folded(title=say("latency.gate"), blocks=(Bullets(items=sentences, foreign=True),)))
+    blocks.append(_generator_table(measured, say))
+    invalid = tuple(f"{tier.name}: {why}" for tier, load in measured for why in load.invalid)
+    if invalid:
+        blocks.append(Paragraph(text=say("latency.invalid", count=len(invalid)), tone="bad"))
+        blocks.append(Bullets(items=invalid, foreign=True))
+    return Section(anchor="latency", title=title, blocks=tuple(blocks))
+
+
+def _drawing(report: Report, metric: Metric, say: Words) -> Iterator[Block]:
+    known = [
+        (tier, found)
+        for tier in report.tiers
+        if tier.load is not None
+        for found in [tier.load.latency(metric)]
+        if found is not None
+    ]
+    if not known:
+        return
+    goal = next((found.limit_seconds for _, found in known if found.limit_seconds is not None), None)
+    name = say(f"metric.{metric}")
+    yield Drawing(
+        chart=chart(
+            distribution(
+                [
+                    Spread(
+                        label=named(say, tier),
+                        style=style_of(report, tier),
+                        points=tuple((share, 1000 * seconds) for share, seconds in found.distribution),
+                    )
+                    for tier, found in known
+                ],
+                x_name=say("latency.axis", metric=name),
+                y_name=say("latency.share"),
+                goal=None if goal is None else 1000 * goal,
+                goal_label="" if goal is None else f"SLO {writing.time(goal)}",
+                nothing=say("latency.no_requests"),
+            ),
+            name=f"latency-{metric}",
+            title=say("latency.chart", metric=name),
+            text=_in_words(known, name, goal, say),
+            head=[
+                say("glance.tier"),
+                say("latency.requests"),
+                say("latency.never"),
+                *(f"P{100 * float(share):g}" for share in SHOWN_SHARES),
+            ],
+            rows=[_cells(tier, found, say) for tier, found in known],
+        ),
+        numbers_title=say("latency.quantiles", metric=name),
+        open=metric is not Metric.E2E,
+    )
+
+
+def _in_words(known: list[tuple[TierReport, Latency]], name: str, goal: float | None, say: Words) -> str:
+    told = [
+        say(
+            "latency.in_words",
+            tier=tier.name,
+            p50=writing.limits(found.quantiles.get("0.5"), writing.time),
+            p95=writing.limits(found.quantiles.get("0.95"), writing.time),
+        )
+        for tier, found in known
+    ]
+    if goal is not None:
+        told.append(say("latency.goal_in_words", metric=name, goal=writing.time(goal)))
+    return say("punctuation.between_sentences").join(told)
+
+
+def _cells(tier: TierReport, found: Latency, say: Words) -> tuple[str, ...]:
+    return (
+        named(say, tier),
+        writing.count(found.n),
+        writing.count(found.never),
+        *(writing.figure(found.quantiles.get(share), writing.time) for share in SHOWN_SHARES),
+    )
+
+
+def _slo_table(measured: list[tuple[TierReport, Load]], say: Words) -> Table:
+    head = ("tier", "offered", "passed", "failed", "pass_rate", "rise", "margin")
+    return Table(
+        caption=say("latency.slo"),
+        head=(say("glance.tier"), *(say(f"latency.{name}") for name in head[1:])),
+        rows=rows(
+            *(
+                (
+                    named(say, tier),
+                    writing.count(load.offered),
+                    writing.count(load.passed),
+                    say("punctuation.list").join(
+                        f"{reason(say, fault)} {writing.count(many)}" for fault, many in load.failed.items()
+                    )
+                    or "0",
+                    writing.figure(load.pass_rate, writing.per_cent),
+                    writing.figure(load.rise, writing.points),
+                    writing.or_none(load.margin, writing.margin),
+                )
+                for tier, load in measured
+            )
+        ),
+    )
+
+
+def _generator_table(measured: list[tuple[TierReport, Load]], say: Words) -> Table:
+    head = ("blocks", "left_out", "arrivals", "asked", "achieved", "lag", "identity")
+    return Table(
+        caption=say("latency.generator"),
+        head=(say("glance.tier"), *(say(f"latency.{name}") for name in head)),
+        rows=rows(
+            *(
+                (
+                    named(say, tier),
+                    writing.count(load.blocks),
+                    writing.count(len(load.invalid)),
+                    say.known(f"arrivals.{load.arrivals}", load.arrivals or writing.NONE),
+                    writing.or_none(load.asked_rate, writing.rate),
+                    writing.or_none(load.achieved_rate, writing.rate),
+                    writing.or_none(load.lag_p99_seconds, writing.time),
+                    writing.or_none(load.identity_error_seconds, writing.time),
+                )
+                for tier, load in measured
+            )
+        ),
+    )

@@ -1,0 +1,140 @@
+"""Quality: each candidate's criteria as a forest plot, with every number of the findings, and the gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from service.charts.chart import chart
+from service.charts.forest import ForestRow, forest
+from service.decision.policy import Role
+from service.report import writing
+from service.report.blocks import (
+    Block,
+    Bullets,
+    Drawing,
+    Folded,
+    Formula,
+    Paragraph,
+    Section,
+    Table,
+    TableRow,
+)
+from service.report.document import Finding, Report, TierReport, VerdictFigures
+from service.report.shared import (
+    GATE_TONES,
+    TONES,
+    criterion,
+    decided,
+    gate_name,
+    gate_state,
+    tier_anchor,
+)
+from service.report.words import Words
+
+HEAD = ("criterion", "role", "decision", "estimate", "margin", "pairs", "harm", "benefit", "single_look", "control")
+
+
+def quality(report: Report, say: Words) -> Section | None:
+    """Every candidate's verdict; None without candidates."""
+    judged = [(each, each.verdict) for each in report.candidates if each.verdict is not None]
+    if not judged:
+        return None
+    blocks: list[Block] = [
+        Paragraph(text=say("quality.about")),
+        Formula(text="theta = P(F_Q) − P(F_B) ≈ (b − c) / n", where=say("quality.formula")),
+    ]
+    for tier, verdict in judged:
+        blocks.extend(_verdict(report, tier, verdict, say))
+    return Section(anchor="quality", title=say("quality.title"), blocks=tuple(blocks))
+
+
+def _verdict(report: Report, tier: TierReport, verdict: VerdictFigures, say: Words) -> Iterator[Block]:
+    yield Paragraph(
+        text=say(
+            "quality.tier",
+            tier=tier.name,
+            decision=decided(say, verdict.decision),
+            attempt=verdict.attempt,
+            alpha=f"{verdict.alpha:.3g}",
+        ),
+        tone=TONES[verdict.decision],
+    )
+    yield Drawing(
+        chart=chart(
+            forest(
+                [_forest_row(each, say) for each in verdict.findings],
+                x_name=say("quality.axis"),
+                margin_label=say("quality.margin"),
+                zero_label=say("quality.no_difference"),
+                nothing=say("quality.nothing"),
+            ),
+            name=f"forest-{tier_anchor(report, tier)}",
+            title=say("quality.chart", tier=tier.name),
+            text=_in_words(verdict, say),
+            head=[say(f"quality.{name}") for name in HEAD],
+            rows=[_cells(each, say) for each in verdict.findings],
+        ),
+        numbers_title=say("quality.findings", tier=tier.name),
+        open=True,
+    )
+    yield Table(
+        caption=say("quality.gates", tier=tier.name),
+        head=(say("quality.gate"), say("quality.state")),
+        rows=tuple(
+            TableRow(cells=(gate_name(say, gate), gate_state(say, state)), tone=GATE_TONES[state])
+            for gate, state in verdict.gates.items()
+        ),
+    )
+    reasons = [*verdict.reasons, *(f"{each.criterion}: {each.reason}" for each in verdict.findings)]
+    if reasons:
+        yield Folded(title=say("quality.reasons"), blocks=(Bullets(items=tuple(reasons), foreign=True),))
+
+
+def _forest_row(finding: Finding, say: Words) -> ForestRow:
+    return ForestRow(
+        label=criterion(say, finding.criterion),
+        note=say("quality.note", pairs=writing.count(finding.n), decision=decided(say, finding.decision)),
+        numbers=_numbers(finding),
+        estimate=finding.estimate,
+        lower=finding.lower,
+        upper=finding.upper,
+        margin=finding.margin,
+        both_ways=finding.both_ways,
+        tone=TONES[finding.decision],
+        faint=finding.role is not Role.DECISIVE,
+    )
+
+
+def _numbers(finding: Finding) -> str:
+    told = writing.NONE if finding.estimate is None else f"{100 * finding.estimate:+.2f}".replace("-", "−")
+    ends = [f"{100 * limit:+.2f}".replace("-", "−") for limit in (finding.lower, finding.upper)]
+    return f"{told} [{ends[0]}, {ends[1]}] pp"
+
+
+def _in_words(verdict: VerdictFigures, say: Words) -> str:
+    told = [
+        say(
+            "quality.in_words",
+            criterion=criterion(say, each.criterion),
+            numbers=writing.interval(each.estimate, each.lower, each.upper, writing.points, each.level),
+            margin=writing.margin(each.margin),
+            decision=decided(say, each.decision),
+        )
+        for each in verdict.findings
+    ]
+    return say("punctuation.between_sentences").join(told) or say("quality.nothing")
+
+
+def _cells(finding: Finding, say: Words) -> tuple[str, ...]:
+    return (
+        criterion(say, finding.criterion),
+        say(f"role.{finding.role}"),
+        decided(say, finding.decision) + (f" ({say('quality.warn')})" if finding.warn else ""),
+        writing.interval(finding.estimate, finding.lower, finding.upper, writing.points, finding.level),
+        ("± " if finding.both_ways else "") + writing.margin(finding.margin),
+        say("quality.pairs_of", pairs=writing.count(finding.n), conversations=writing.count(finding.conversations)),
+        writing.count(finding.harm),
+        writing.count(finding.benefit),
+        writing.figure(finding.single_look, writing.points),
+        writing.figure(finding.control, writing.per_cent, of="n"),
+    )

@@ -1,0 +1,61 @@
+"""Every sentence of a report, by name, in each language; a sentence is written with its numbers.
+
+The catalogue is `catalogue/LANGUAGE.toml`, one table a section. All languages have the same names and the
+same numbers in each sentence: tests hold them to it.
+"""
+
+from __future__ import annotations
+
+import string
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+
+CATALOGUE = Path(__file__).parent / "catalogue"
+
+
+class Language(StrEnum):
+    """A language that reports are written in."""
+
+    EN = "en"
+    ZH = "zh"
+
+    @property
+    def tag(self) -> str:
+        """As HTML's `lang` has it."""
+        return {"en": "en", "zh": "zh-Hans"}[self.value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """One language's sentences."""
+
+    language: Language
+    sentences: Mapping[str, str]
+
+    def __call__(self, name: str, /, **numbers: object) -> str:
+        """The sentence with its numbers; KeyError for a name, or a number, that is missing."""
+        return self.sentences[name].format_map(numbers)
+
+    def known(self, name: str, otherwise: str) -> str:
+        """The word for a name that is not ours, such as a reason for skipping; else that name itself."""
+        return self.sentences.get(name, otherwise)
+
+
+@cache
+def words(language: Language) -> Words:
+    """The catalogue of one language."""
+    with (CATALOGUE / f"{language}.toml").open("rb") as file:
+        tables = tomllib.load(file)
+    return Words(
+        language=language,
+        sentences={f"{table}.{name}": text for table, sentences in tables.items() for name, text in sentences.items()},
+    )
+
+
+def numbers_of(sentence: str) -> set[str]:
+    """The names of the numbers that a sentence is written with."""
+    return {name for _, name, _, _ in string.Formatter().parse(sentence) if name}
