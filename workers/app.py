@@ -21,9 +21,11 @@ from datetime import UTC, datetime
 from celery import Celery
 
 from service.redaction import Mask
+from evaluators.rubrics import rubric_of
 from service.settings import Settings, SettingsError, load, units
 from service.settings.questions import question_of
 from service.settings.redacting import MaskUnusable, mask_of
+from service.store.adjudication import Where
 from service.store.captures import open_captures
 from service.store.current_epochs import read_epochs
 from service.store.database import Database, StoreUnusable, open_database
@@ -36,6 +38,8 @@ from workers.backends import Limits, Shadow
 from workers.closer import Closer
 from workers.drawing import Drawing
 from workers.judge import SECONDS_PER_ANSWER
+from workers.judging import Judging
+from workers.keeping import Keeping
 from workers.lifecycle import Life, PerProcess, follow
 from workers.metrics import Listener
 from workers.observe import observe
@@ -59,6 +63,8 @@ SCHEDULE = {
 }
 """Seconds between runs, by task of the guard."""
 RESCORE_SECONDS = 60.0
+JUDGE_SECONDS = 60.0
+"""Between two runs of the judge, each of a few items (`workers.judging`)."""
 """Between two runs of what judges kept answers again; by the workers that replay, since it takes their time."""
 AT_ONCE = frozenset({tasks.OBSERVE})
 """Due as soon as beat starts, and not an interval later: the first pairs belong to what the engines are."""
@@ -68,6 +74,9 @@ RETENTION_SECONDS = 30 * 86_400.0
 
 def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
     """The Celery app of one configuration, with tasks, schedule and signals in place."""
+    replaying = {tasks.RESCORE: RESCORE_SECONDS}
+    if settings.adjudication.judge is not None:
+        replaying[tasks.JUDGE] = JUDGE_SECONDS
     app = Celery("tiergate", broker=settings.broker_url, set_as_current=False)
     app.conf.update(
         accept_content=["json"],
@@ -78,7 +87,7 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
         worker_prefetch_multiplier=1,
         worker_hijack_root_logger=False,
         task_default_queue=settings.proxy.mirroring.queue,
-        task_routes=dict.fromkeys((REPLAY_TASK, tasks.RESCORE), settings.proxy.mirroring.queue)
+        task_routes=dict.fromkeys((REPLAY_TASK, *replaying), settings.proxy.mirroring.queue)
         | dict.fromkeys(SCHEDULE, GUARD_QUEUE),
         beat_schedule={
             name: {
@@ -90,11 +99,12 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
             for name, seconds in SCHEDULE.items()
         }
         | {
-            tasks.RESCORE: {
-                "task": tasks.RESCORE,
-                "schedule": RESCORE_SECONDS,
+            name: {
+                "task": name,
+                "schedule": seconds,
                 "options": {"queue": settings.proxy.mirroring.queue},
             }
+            for name, seconds in replaying.items()
         },
         beat_scheduler=QuietScheduler,
         broker_connection_retry_on_startup=True,
@@ -117,7 +127,7 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
         mask=_mask(settings.corpus.redact),
     )
     bench, guard_room = PerProcess(roots.open_bench), PerProcess(roots.open_guard_room)
-    tasks.register(app, bench=bench, guard_room=guard_room)
+    tasks.register(app, bench=bench, guard_room=guard_room, judging=roots.judging())
     listen = environ.get(LISTEN)
     follow(
         life,
@@ -154,6 +164,7 @@ class _Roots:
                 scoring=self._scoring,
                 probes_per_day=lambda model: settings.probe_of(model).tokens_per_day,
                 on_serving=shadow.on_serving,
+                keeping=self._keeping(),
                 drawing=self._drawing(),
                 lease_seconds=self.lease_seconds,
             ),
@@ -175,6 +186,36 @@ class _Roots:
             since_of=epochs.since_of,
             seconds_per_answer=SECONDS_PER_ANSWER,
             count=self.settings.policy.units,
+        )
+
+    def _keeping(self) -> Keeping:
+        plan = self.settings.adjudication
+        return Keeping(
+            evaluators=frozenset(plan.evaluators),
+            audit=plan.audit,
+            overlap=plan.overlap,
+            keep_seconds=plan.keep_seconds,
+            mask=self.mask,
+        )
+
+    def judging(self) -> Judging | None:
+        """Whom to ask for labels, None where only people give any."""
+        settings = self.settings
+        if settings.adjudication.judge is None:
+            return None
+
+        def places(db: Database) -> list[Where]:
+            epochs = read_epochs(db, settings.ladders, settings.declared)
+            return [
+                Where(ladder.model, tier.name, epochs.epoch_of(ladder.model, tier.name))
+                for ladder in settings.ladders.values()
+                for tier in ladder.candidates
+            ]
+
+        return Judging(
+            plan=settings.adjudication.judge,
+            rubrics={each.name: rubric_of(each) for each in settings.evaluators},
+            places=places,
         )
 
     def _drawing(self) -> Drawing:

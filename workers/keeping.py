@@ -1,4 +1,4 @@
-"""Which pairs of a capture are drawn for people to judge, and what is kept of them. No I/O.
+"""Which pairs of a capture are drawn for people to judge, and what is kept of them.
 
 Drawn are pairs of candidates that count or will, of the evaluators that the configuration names: those in which
 the evaluator says that the arms differ, all of them; of the others a share, by a hash of their names. What is
@@ -10,6 +10,7 @@ that the configuration sets before it is sealed.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from service.store.kept_text import AnswerText, Call, PairText, Turn, seal_text
 from service.store.units import Arm, PairOutcome, PairRow, Unit
 from workers.plan import Slot
 from workers.units import Placed
+
+log = logging.getLogger("tiergate.worker")
 
 MOST_PROMPT = 65_536
 """Characters of all turns together; of what is longer the beginning and the end."""
@@ -53,28 +56,34 @@ def drawn(
     *,
     now: float,
 ) -> list[Drawn]:
-    """The pairs of these units that are queued, their texts sealed."""
-    return [
-        Drawn(
-            unit_id=unit.id,
-            item=row.item,
-            model=unit.model,
-            tier=unit.tier,
-            epoch=unit.epoch,
-            evaluator=unit.evaluator,
-            version=unit.version,
-            baseline_failed=not row.baseline_passed,
-            candidate_failed=not row.candidate_passed,
-            chance=chance,
-            by_two=lot("overlap", unit.id, row.item) < keeping.overlap,
-            sealed=seal_text(
-                item_id(unit.id, row.item), _text(keeping, placed, unit, row, outcomes), keyring
-            ),
-            queued_at=now,
-            expires_at=now + keeping.keep_seconds,
+    """The pairs of these units that are queued, their texts sealed. What cannot be masked is not kept."""
+    queued = []
+    for unit, row, chance in _chosen(keeping, units):
+        try:
+            text = _text(keeping, placed, unit, row, outcomes)
+        except Exception:
+            # A mask may be a user's own code. Which pairs it fails on is no matter of who is right.
+            log.exception("a pair of capture %s is not kept: it could not be masked", unit.capture_id)
+            continue
+        queued.append(
+            Drawn(
+                unit_id=unit.id,
+                item=row.item,
+                model=unit.model,
+                tier=unit.tier,
+                epoch=unit.epoch,
+                evaluator=unit.evaluator,
+                version=unit.version,
+                baseline_failed=not row.baseline_passed,
+                candidate_failed=not row.candidate_passed,
+                chance=chance,
+                by_two=lot("overlap", unit.id, row.item) < keeping.overlap,
+                sealed=seal_text(item_id(unit.id, row.item), text, keyring),
+                queued_at=now,
+                expires_at=now + keeping.keep_seconds,
+            )
         )
-        for unit, row, chance in _chosen(keeping, units)
-    ]
+    return queued
 
 
 def _chosen(keeping: Keeping, units: Sequence[Unit]) -> Iterator[tuple[Unit, PairRow, float]]:

@@ -11,15 +11,19 @@ from typing import Any
 from celery import Celery, Task
 from redis import RedisError
 
+from service.store import redis_keys
+from service.store.adjudication import expire_texts
 from service.store.database import StoreUnusable
 from service.store.kept_answers import expire_kept
 from service.store.ledger import copy_from_redis
 from service.store.retention import retain
+from service.store.spending import Budget
 from service.store.task_message import REPLAY_TASK
 from service.store.worker_counts import WorkerCounts
 from workers import metrics
 from workers.closer import Closer, close_conversations
 from workers.guard import publish_routes, watch_serving
+from workers.judging import Judged, Judging, judge_some
 from workers.replay import Bench, replay_batch
 from workers.rescoring import rescore
 from workers.sweeper import Sweeper, Swept, sweep
@@ -34,6 +38,7 @@ RETAIN = "workers.tasks.retain"
 CLOSE = "workers.tasks.close_conversations"
 OBSERVE = "workers.tasks.observe_engines"
 RESCORE = "workers.tasks.rescore_kept"
+JUDGE = "workers.tasks.judge_items"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,13 @@ class GuardRoom:
         self.guard.db.close()
 
 
-def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[], GuardRoom]) -> None:
+def register(
+    app: Celery,
+    *,
+    bench: Callable[[], Bench],
+    guard_room: Callable[[], GuardRoom],
+    judging: Judging | None = None,
+) -> None:
     """Put the tasks into the app; `bench` and `guard_room` give the calling process its own."""
 
     def replay_captures(task: Task, ids: list[str]) -> None:
@@ -71,6 +82,20 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
             rescore(bench())
         except StoreUnusable as error:
             log.error("kept answers wait until the database can be used again: %s", error)
+
+    def judge_items() -> None:
+        """Let the judge label some of the pairs that are queued for people."""
+        assert judging is not None, "the task is there only where a judge is configured"
+        try:
+            own = bench()
+            per_day = judging.plan.tokens_per_day
+            budget = Budget(own.captures.redis, tokens_per_day=per_day, key=redis_keys.JUDGE_TOKENS)
+            judged = judge_some(judging, own.db, own.keyring, budget, clock=time.time)
+        except (StoreUnusable, RedisError) as error:
+            log.error("the judge waits until the stores can be used again: %s", error)
+            return
+        if judged != Judged():
+            log.info("judged: %s", judged)
 
     def sweep_captures(room: GuardRoom) -> None:
         """Enqueue again what is due and nobody holds."""
@@ -94,6 +119,8 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
         now = time.time()
         log.info("retained: %s", retain(room.guard.db, before=now - room.retention_seconds))
         log.info("expired: %s", expire_kept(room.guard.db, now=now))
+        if gone := expire_texts(room.guard.db, now=now):
+            log.info("%d texts kept for adjudication are gone", gone)
 
     def close_idle(room: GuardRoom) -> None:
         """Let conversations count that nothing more is expected of."""
@@ -106,6 +133,8 @@ def register(app: Celery, *, bench: Callable[[], Bench], guard_room: Callable[[]
     # Not shared: Celery would put them into every other app of the process as well.
     app.task(replay_captures, name=REPLAY_TASK, bind=True, shared=False)
     app.task(rescore_kept, name=RESCORE, shared=False)
+    if judging is not None:
+        app.task(judge_items, name=JUDGE, shared=False)
     guarded = {
         SWEEP: sweep_captures,
         CLOSE: close_idle,

@@ -333,8 +333,8 @@ def open_for_judge(
         return []
 
 
-def release_judged(db: Database, ids: Collection[str], *, untried: bool) -> None:
-    """Let others try these; `untried` takes back the attempt, as where the judge cannot be reached."""
+def release_judged(db: Database, ids: Collection[str], *, untried: bool, until: float = 0.0) -> None:
+    """Let others try these from `until` on; `untried` takes back the attempt, as of a judge that is away."""
     if not ids:
         return
     attempts = adjudication_items.c.judge_attempts
@@ -342,7 +342,7 @@ def release_judged(db: Database, ids: Collection[str], *, untried: bool) -> None
         connection.execute(
             update(adjudication_items)
             .where(adjudication_items.c.item_id.in_(sorted(ids)))
-            .values(judge_until=0.0, judge_attempts=attempts - 1 if untried else attempts)
+            .values(judge_until=until, judge_attempts=attempts - 1 if untried else attempts)
         )
 
 

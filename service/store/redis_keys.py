@@ -32,6 +32,9 @@ ROUTES_CHANGED = "tiergate:routes:changed"
 SHADOW_TOKENS = "tiergate:shadow:tokens"
 """Hash: what is left in the bucket of shadow traffic (`level`), and when it was filled (`at`)."""
 
+JUDGE_TOKENS = "tiergate:judge:tokens"
+"""Hash: the bucket of the judge's questions, as that of all shadow traffic."""
+
 META = "#"
 """Fields of a ledger hash that begin so are about the ledger, not counters."""
 
