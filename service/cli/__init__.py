@@ -21,6 +21,7 @@ from service.cli import (
     drill,
     gate,
     interventions,
+    money,
     offline,
     policy,
     proxy,

@@ -38,6 +38,13 @@ def count(written: str | float) -> float:
     return _read(units.count, written)
 
 
+def factor(written: str | float) -> float:
+    """`2.1x` or `2.1`."""
+    from service.settings import units
+
+    return _read(units.factor, written)
+
+
 def _read(read: Callable[[object], float], written: str | float) -> float:
     number: object = written
     with suppress(ValueError):

@@ -116,7 +116,8 @@ def money_gate(
         "candidate per 1M tokens": candidate.unit_costs(level).value,
         **{name: value for of, found in figures.items() for name, value in _numbered(of, found).items()},
         "operations": operations,
-        "mean output tokens": candidate.mean_output_tokens,
+        "output tokens of a request, baseline": baseline.mean_output_tokens,
+        "output tokens of a request, candidate": candidate.mean_output_tokens,
     }
     return _weighed(numbers, terms.failure)
 
@@ -149,7 +150,8 @@ def _weighed(numbers: Mapping[str, float | int | str], failure: FailureChain) ->
         "failure besides": failure.price,
         **_numbered("net benefit per request", benefit),
     }
-    if tokens := float(numbers["mean output tokens"]):
+    # Of as much traffic as the baseline has now: a tier that says less of the same is not dearer for it.
+    if tokens := float(numbers["output tokens of a request, baseline"]):
         each = benefit.value, benefit.lower, benefit.upper
         per_million = [value * 1e6 / tokens for value in each]
         found = Estimate(value=per_million[0], lower=per_million[1], upper=per_million[2])
