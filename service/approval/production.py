@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from service.decision.ladder import decide_ladder
 from service.decision.policy import Asked, Criterion, Policy
+from service.decision.terms import Terms
 from service.decision.verdict import Verdict
 from service.store.standing import Standing
 
 
 def production_of(policy: Policy) -> Policy:
-    """The default margins, minimum pairs, error rates and gates, for the same criteria in their roles."""
+    """The default margins, minimum pairs, error rates and gates, for the same criteria in their roles.
+
+    What a failure costs is the policy's: it is a price, and no rule.
+    """
     return Policy(
+        load_runs=Terms(failure=policy.load_runs.failure),
         criteria=tuple(
             Criterion(evaluator=criterion.evaluator, hypothesis=criterion.hypothesis, role=criterion.role)
             for criterion in policy.criteria
-        )
+        ),
     )
 
 
@@ -27,6 +32,8 @@ def is_as_strict(policy: Policy) -> bool:
             for own, asked in zip(policy.criteria, production.criteria, strict=True)
         )
         and policy.alpha_accept <= production.alpha_accept
+        and policy.alpha_gates <= production.alpha_gates
+        and policy.load_runs.slo_margin <= production.load_runs.slo_margin
         and policy.max_unscored <= production.max_unscored
         and all(asked is Asked.REQUIRED for asked in policy.gates.values())
     )

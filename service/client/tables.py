@@ -23,7 +23,7 @@ from service.client.readings import (
 )
 from service.decision.policy import Gate, Role
 from service.decision.verdict import Decision, Finding, GateState, Verdict
-from service.decision.wording import corrected, e_value
+from service.decision.wording import ago, corrected, e_value
 
 WIDE = 120
 """Columns a terminal needs for the reason to stand in the table."""
@@ -96,6 +96,19 @@ def gates_line(verdict: Verdict) -> Text:
     return line
 
 
+def measured_lines(document: Document) -> Iterator[Text]:
+    """What the latest load runs showed, and how long ago; nothing of an API that does not tell."""
+    for gate, measured in document.get("measured", {}).items():
+        shown = measured["shown"] if measured["counts"] else "too old to count"
+        age, run = measured["age_seconds"], measured["run"]
+        when = "" if age is None else f" {ago(float(age))}"
+        which = "" if run is None else f", run {run} of the epoch"
+        line = plain(f"{gate}: {shown}, load run{when}{which}: {measured['reason']}")
+        # Why it is in the way stands with the decision already.
+        if not any(str(reason).startswith(f"{gate}: ") for reason in document["reasons"]):
+            yield line
+
+
 def decision_line(verdict: Verdict) -> Text:
     """Model, tier and decision, with the reasons."""
     line = plain(f"{verdict.model} / {verdict.tier}: ", "bold")
@@ -138,6 +151,7 @@ def verdict_view(reading: VerdictReading) -> RenderableType:
         *worst_strata_lines(verdict, reading.held_to),
         *correction_lines(verdict),
         gates_line(verdict),
+        *measured_lines(reading.document),
         policy_lines(reading),
         *ends_line(verdict, reading.held_to),
         *([] if restored is None else [plain(f"alpha restored {restored}")]),

@@ -19,8 +19,7 @@ from service.decision.gates import (
     attribution_gate,
     control_gate,
     coverage_gate,
-    money_measured,
-    slo_measured,
+    measured_gate,
 )
 from service.decision.labelled import NO_LABELS, with_labels
 from service.decision.policy import Gate, LadderRule, Policy, Role
@@ -85,8 +84,8 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
         Gate.CONTROL: control_gate(policy, evidence, limits),
         Gate.COVERAGE: coverage_gate(policy, evidence.coverage),
         Gate.ATTRIBUTION: attribution_gate(policy, evidence.attribution),
-        Gate.SLO: slo_measured(policy, evidence),
-        Gate.MONEY: money_measured(policy, evidence),
+        Gate.SLO: measured_gate(policy, evidence, Gate.SLO),
+        Gate.MONEY: measured_gate(policy, evidence, Gate.MONEY),
     }
     below: tuple[str, ...] = ()
     if policy.ladder_rule is LadderRule.FIXED_SEQUENCE and rung_below not in (None, Decision.ACCEPT):

@@ -108,6 +108,32 @@ def noise_share_of(control: Tally, candidate: Tally) -> float | None:
     return noise_share(_discordance(control), _discordance(candidate))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noise:
+    """What the control and the pairs of the candidate tell, without a repeat of the candidate."""
+
+    control: float
+    """psi_AA."""
+    candidate: float
+    """psi_AQ."""
+
+    @property
+    def share(self) -> float | None:
+        """psi_AA / psi_AQ; None if no pair of the candidate is discordant."""
+        return noise_share(self.control, self.candidate)
+
+    @property
+    def energy_at_most(self) -> float:
+        """psi_AQ - psi_AA / 2: the energy distance if the candidate never differed from itself."""
+        return max(0.0, self.candidate - self.control / 2)
+
+
+def noise_of(control: Tally, candidate: Tally) -> Noise | None:
+    """Of counted pairs; None without pairs of both."""
+    own, between = _discordance(control), _discordance(candidate)
+    return None if own is None or between is None else Noise(control=own, candidate=between)
+
+
 def _discordance(tally: Tally) -> float | None:
     return (tally.harm + tally.benefit) / tally.n if tally.n else None
 

@@ -7,11 +7,11 @@ repeats what `decide` did, with the same functions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from service.decision.decide import limits_of
 from service.decision.evidence import Evidence
+from service.decision.explain_measured import load_run_steps, noise_step
 from service.decision.policy import (
     AlphaSpending,
     BaselineAfterApproval,
@@ -21,23 +21,13 @@ from service.decision.policy import (
     Policy,
     Role,
 )
+from service.decision.step import Number as Number
+from service.decision.step import Step as Step
 from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds
 from service.decision.unscored import lost
 from service.decision.verdict import Correction, Decision, Finding, GateState, Verdict
 from service.decision.wording import e_value, points
-
-Number = int | float | str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One link of the chain: it follows from those before it."""
-
-    title: str
-    sentence: str
-    numbers: Mapping[str, Number] = field(default_factory=dict)
-    """By name, in the order of reading; texts are formulas."""
 
 
 def explain(policy: Policy, evidence: Evidence, verdict: Verdict) -> tuple[Step, ...]:
@@ -48,8 +38,9 @@ def explain(policy: Policy, evidence: Evidence, verdict: Verdict) -> tuple[Step,
     for finding in verdict.findings:
         criterion = criteria[finding.criterion]
         tally = evidence.tallies.get(finding.criterion, Tally())
-        steps.extend(_criterion(criterion, tally, finding, limits))
-    return (*steps, _gates(policy, verdict), _ladder(policy, evidence, verdict), _decision(verdict))
+        steps.extend(_criterion(criterion, tally, finding, limits, evidence))
+    steps += [*load_run_steps(policy, evidence), _gates(policy, verdict)]
+    return (*steps, _ladder(policy, evidence, verdict), _decision(verdict))
 
 
 def _evidence(policy: Policy, evidence: Evidence) -> Step:
@@ -109,13 +100,16 @@ def _thresholds(policy: Policy, evidence: Evidence, limits: Thresholds) -> Step:
     )
 
 
-def _criterion(criterion: Criterion, tally: Tally, finding: Finding, limits: Thresholds) -> Iterator[Step]:
+def _criterion(
+    criterion: Criterion, tally: Tally, finding: Finding, limits: Thresholds, evidence: Evidence
+) -> Iterator[Step]:
     """Counts, estimate, e-values, strata, finding."""
     name = criterion.evaluator
     yield _counts(name, tally)
     if finding.estimate is not None:
         yield _estimate(name, finding)
         yield _e_values(criterion, tally, finding)
+        yield from noise_step(name, evidence)
     if finding.correction is not None:
         yield _correction(name, finding.correction)
     if finding.worst_strata:

@@ -127,29 +127,30 @@ def attribution_gate(policy: Policy, attribution: Attribution | None) -> Gated:
     return Gated(state=GateState.PASSED)
 
 
-def slo_measured(policy: Policy, evidence: Evidence) -> Gated:
-    """The SLO gate: the latest load run, unless it is too old, or was held to another margin."""
-    measured = evidence.slo
-    if measured is not None:
-        measured = _at_margin(measured, policy.load_runs.slo_margin)
-    return _measured(policy, Gate.SLO, measured, evidence.measured_within)
+def in_force(policy: Policy, evidence: Evidence, gate: Gate) -> Measured | None:
+    """What the latest load run says under this policy: its SLO margin, its price of a failure.
+
+    However old it is (`is_stale`); None without one.
+    """
+    if gate is Gate.SLO:
+        return evidence.slo and _at_margin(evidence.slo, policy.load_runs.slo_margin)
+    return evidence.money and at_terms(evidence.money, policy.load_runs)
 
 
-def money_measured(policy: Policy, evidence: Evidence) -> Gated:
-    """The money gate: the figures of the latest load run, at what the policy says a failure costs."""
-    measured = evidence.money
-    if measured is not None:
-        measured = at_terms(measured, policy.load_runs)
-    return _measured(policy, Gate.MONEY, measured, evidence.measured_within)
+def is_stale(measured: Measured, within: float | None) -> bool:
+    """Whether the run ended so long ago that it counts as none."""
+    return measured.age_seconds is not None and within is not None and measured.age_seconds > within
 
 
-def _measured(policy: Policy, gate: Gate, measured: Measured | None, within: float | None) -> Gated:
+def measured_gate(policy: Policy, evidence: Evidence, gate: Gate) -> Gated:
+    """A gate that a load run decides: SLO or money."""
     if policy.gates[gate] is Asked.OFF:
         return Gated(state=GateState.NOT_ASKED)
+    measured, within = in_force(policy, evidence, gate), evidence.measured_within
     if measured is None:
         return Gated(state=GateState.MISSING, reasons=(f"missing_{gate}",))
     age = measured.age_seconds
-    if age is not None and within is not None and age > within:
+    if age is not None and within is not None and is_stale(measured, within):
         old = (
             f"missing_{gate}: the last load run ended {ago(age)}, and after {span(within)} it counts as none"
         )

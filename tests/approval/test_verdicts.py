@@ -48,6 +48,8 @@ def test_a_verdict_has_exactly_the_promised_fields(api: LiveApi) -> None:
         "age_seconds",
         "not_shown",
         "baseline_after_approval",
+        "measured",
+        "measured_within_seconds",
     }
     finding = verdict["findings"][0]
     assert set(finding) == {
@@ -69,6 +71,7 @@ def test_a_verdict_has_exactly_the_promised_fields(api: LiveApi) -> None:
         "max_pairs",
         "worst_strata",
         "log_e_holm",
+        "noise",
     }
     assert set(finding["interval"]) == {"lower", "upper", "level", "method"}
     assert set(finding["log_e"]) == {"noninferiority", "harm", "warn"}

@@ -132,6 +132,17 @@ def test_an_undecided_criterion_says_how_many_pairs_are_missing(width: int) -> N
     assert "not yet shown; about 321 more pairs if the tiers are equal" in " ".join(text.split())
 
 
+def test_load_runs_are_told_with_their_age() -> None:
+    passed = {"shown": "passed", "counts": True, "age_seconds": 3 * 86400.0, "run": 2, "reason": "p .001"}
+    failed = {**passed, "shown": "failed", "counts": False, "age_seconds": 20 * 86400.0, "run": None}
+    document = {"measured": {"slo": passed, "money": failed}, "reasons": []}
+    text = printed(verdict_view(replace(READING, document=document)))
+    assert "slo: passed, load run 3 d ago, run 2 of the epoch: p .001" in text
+    assert "money: too old to count, load run 20 d ago: p .001" in text
+    said = {**document, "reasons": ["slo: p .001 (load run 3 d ago)"]}
+    assert "slo: passed" not in printed(verdict_view(replace(READING, document=said)))
+
+
 def test_gates_say_what_a_verdict_does_not_rest_on() -> None:
     assert printed(gates_line(VERDICT)).strip() == (
         "gates: quality failed  control not asked  coverage not asked  attribution not asked  slo not asked  "

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from service.decision.clusters import cluster_variance
-from service.decision.energy import Energy, Repeats, energy_distance, noise_share_of
+from service.decision.energy import Energy, Repeats, energy_distance, noise_of, noise_share_of
 from service.decision.tally import Tally, Triple
 
 failure = st.sampled_from([0.0, 1.0, 0.25, 0.5])
@@ -131,6 +131,16 @@ def test_the_noise_share_is_one_where_the_arms_are_alike() -> None:
     assert noise_share_of(
         Tally.of_pairs(n=1000, harm=3, benefit=2), Tally.of_pairs(n=500, harm=8, benefit=2)
     ) == pytest.approx(0.25)
+
+
+def test_the_control_bounds_the_energy_without_a_repeat_of_the_candidate() -> None:
+    control, pairs = Tally.of_pairs(n=100, harm=1, benefit=1), Tally.of_pairs(n=50, harm=3, benefit=1)
+    noise = noise_of(control, pairs)
+    assert noise is not None
+    assert (noise.control, noise.candidate, noise.share) == (0.02, 0.08, 0.25)
+    assert noise.energy_at_most == pytest.approx(0.07)
+    assert noise_of(Tally(), pairs) is None
+    assert noise_of(control, Tally()) is None
 
 
 def test_without_pairs_or_without_a_difference_there_is_no_noise_share() -> None:

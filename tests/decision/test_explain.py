@@ -72,6 +72,34 @@ def test_the_chain_runs_from_the_evidence_to_the_decision() -> None:
     ]
 
 
+def test_load_runs_have_a_step_where_the_policy_asks_for_them() -> None:
+    asked = replace(POLICY, gates={**POLICY.gates, Gate.SLO: Asked.REQUIRED})
+    found = Measured(
+        shown=Shown.UNDECIDED,
+        reason="p .03 > .0076",
+        numbers={"alpha": 0.0076, "requests": 100},
+        run=2,
+        age_seconds=5 * 3600.0,
+    )
+    steps = steps_of(asked, slo=found, money=found, measured_within=14 * 86_400.0)
+    told = step("slo: load run", steps)
+    assert told.sentence == (
+        "The latest load run that ended 5 h ago, and counts for 14 d, says undecided: p .03 > .0076. "
+        "It is run 2 of this epoch, and so had to show it at alpha_2 = 0.0076."
+    )
+    assert (told.numbers["requests"], told.numbers["age, seconds"]) == (100, 18_000)
+    assert not any(each.title == "money: load run" for each in steps)
+
+
+def test_the_noise_of_the_control_has_a_step() -> None:
+    quiet = Tally.of_pairs(n=1000, harm=1, benefit=2)
+    told = step("structured_output: noise", steps_of(control={"structured_output": quiet}))
+    assert told.numbers["psi_AA: baseline against itself"] == 0.003
+    assert told.numbers["psi_AQ: candidate against baseline"] == 0.011
+    assert told.numbers["noise share psi_AA/psi_AQ"] == pytest.approx(3 / 11)
+    assert "27% is as much as chance" in told.sentence
+
+
 def test_the_counts_are_enough_to_compute_the_e_values_that_follow() -> None:
     steps = steps_of()
     numbers = step("structured_output: counts", steps).numbers

@@ -14,8 +14,7 @@ from service.decision.gates import (
     attribution_gate,
     control_gate,
     coverage_gate,
-    money_measured,
-    slo_measured,
+    measured_gate,
 )
 from service.decision.money import Arm, money_gate
 from service.decision.policy import Asked, Criterion, Gate, Policy, Role, Units
@@ -90,10 +89,9 @@ def measured(
     gate: Gate, found: Measured | None, policy: Policy = POLICY, within: float | None = None
 ) -> Gated:
     """What one of the two gates of a load run says."""
-    of = {Gate.SLO: ("slo", slo_measured), Gate.MONEY: ("money", money_measured)}
-    name, says = of[gate]
     evidence = Evidence(model="m", tier="t", epoch="e", measured_within=within)
-    return says(policy, replace(evidence, **{name: found}))  # type: ignore[arg-type]
+    told = replace(evidence, slo=found) if gate is Gate.SLO else replace(evidence, money=found)
+    return measured_gate(policy, told, gate)
 
 
 def test_gates_that_nobody_asks_for_say_nothing() -> None:

@@ -1,0 +1,75 @@
+"""Steps of the explanation that say what the instrument is worth: the control's noise, and the load runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from service.decision.energy import Noise, noise_of
+from service.decision.evidence import Evidence, Measured
+from service.decision.gates import in_force
+from service.decision.policy import Asked, Gate, Policy
+from service.decision.step import Number, Step
+from service.decision.tally import Tally
+from service.decision.wording import ago, span
+
+
+def noise_step(name: str, evidence: Evidence) -> Iterator[Step]:
+    """How much of what differs between the arms the baseline does by itself; nothing without a control."""
+    control = (evidence.control or {}).get(name, Tally())
+    noise = noise_of(control, evidence.tallies.get(name, Tally()))
+    if noise is None:
+        return
+    yield Step(
+        title=f"{name}: noise",
+        sentence=(
+            f"Asked twice, the baseline differs from itself in {noise.control:.2%} of {control.n:,} pairs, "
+            f"and the candidate from it in {noise.candidate:.2%}{_share(noise)}. Noise moves neither rate: "
+            "nothing is taken off for it."
+        ),
+        numbers={
+            "psi_AA: baseline against itself": noise.control,
+            "psi_AQ: candidate against baseline": noise.candidate,
+            **({} if noise.share is None else {"noise share psi_AA/psi_AQ": noise.share}),
+            "energy distance psi_AQ - psi_AA/2 - psi_QQ/2, at most": noise.energy_at_most,
+        },
+    )
+
+
+def _share(noise: Noise) -> str:
+    if noise.share is None:
+        return ""
+    if noise.share > 1:
+        return ": no more than that"
+    return f", of which {noise.share:.0%} is as much as chance"
+
+
+def load_run_steps(policy: Policy, evidence: Evidence) -> Iterator[Step]:
+    """What the latest load run showed of each gate that the policy asks for."""
+    for gate in (Gate.SLO, Gate.MONEY):
+        measured = in_force(policy, evidence, gate)
+        if measured is not None and policy.gates[gate] is Asked.REQUIRED:
+            yield _load_run(gate, measured, evidence.measured_within)
+
+
+def _load_run(gate: Gate, measured: Measured, within: float | None) -> Step:
+    age = measured.age_seconds
+    numbers: dict[str, Number] = {"shown": measured.shown.value}
+    when = ""
+    if age is not None:
+        numbers["age, seconds"] = age
+        when = f" that ended {ago(age)}"
+        if within is not None:
+            numbers["counts for, seconds"] = within
+            when += f", and counts for {span(within)}"
+    held = ""
+    if measured.run is not None:
+        numbers["run of the epoch j"] = measured.run
+        held = f" It is run {measured.run} of this epoch, and so had to show it at alpha_{measured.run}"
+        if "alpha" in measured.numbers:
+            held += f" = {measured.numbers['alpha']:.3g}"
+        held += "."
+    return Step(
+        title=f"{gate.value}: load run",
+        sentence=f"The latest load run{when}, says {measured.shown.value}: {measured.reason}.{held}",
+        numbers={**numbers, **measured.numbers},
+    )
