@@ -17,6 +17,7 @@ from service.approval.adjudication import adjudication_routes
 from service.approval.approvals import approval_routes
 from service.approval.config import ApiConfig
 from service.approval.desk import Desk
+from service.approval.details import detail_routes
 from service.approval.epochs import epoch_routes
 from service.approval.errors import install
 from service.approval.gatekeeper import FindCaller, Gatekeeper
@@ -84,7 +85,8 @@ def create_app(
         dependencies=[Depends(HTTPBearer(auto_error=False, description="`tiergate token new` makes one."))],
     )
     changing = (approval_routes, intervention_routes, job_routes)
-    for routes in (ladder_routes, verdict_routes, epoch_routes, *changing, log_routes, adjudication_routes):
+    reading = (ladder_routes, verdict_routes, detail_routes, epoch_routes)
+    for routes in (*reading, *changing, log_routes, adjudication_routes):
         api.include_router(routes(desk))
     app.include_router(api)
     app.include_router(probes.probe_routes(desk))

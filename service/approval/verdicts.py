@@ -12,13 +12,22 @@ from service.approval.desk import Desk
 from service.approval.names import find_candidate, find_ladder
 from service.approval.reasons import why_out
 from service.approval.verdict_schemas import EvidenceOut, VerdictOut, WhyOut
-from service.decision.policy import Hypothesis
+from service.decision.policy import Hypothesis, Policy
 from service.store.breakdown import read_strata, read_tenants
 from service.store.evidence import recent_pairs
 from service.store.worst import worst_pairs
 
 MOST_PAIRS = 200
 MOST_EXAMPLES = 50
+ANY = "any"
+"""As an evaluator: all of them."""
+
+
+def _listed(policy: Policy, evaluator: str | None) -> tuple[str, ...]:
+    """Whose pairs are listed: comparing two texts, most pairs differ, and would leave no room for the others."""
+    if evaluator is None:
+        return tuple(criterion.evaluator for criterion in policy.decisive)
+    return () if evaluator == ANY else (evaluator,)
 
 
 def verdict_routes(desk: Desk) -> APIRouter:
@@ -38,13 +47,18 @@ def verdict_routes(desk: Desk) -> APIRouter:
         tier: str,
         pairs: Annotated[int, Query(ge=0, le=MOST_PAIRS, description="How many single pairs.")] = 20,
         discordant: Annotated[bool, Query(description="Only pairs whose arms differ.")] = True,
+        evaluator: Annotated[
+            str | None,
+            Query(description="Pairs of this evaluator, or of `any`; by default of those that decide."),
+        ] = None,
     ) -> EvidenceOut:
         """Tallies by evaluator, the control, coverage, strata, without each tenant, and the latest pairs."""
         find_candidate(find_ladder(desk.config.ladders, model), tier)
         rung, policy = desk.standing(model).rung(tier), desk.config.policy
         known, present = rung.evidence, desk.question.present
         assert known is not None, "a candidate has evidence"
-        latest = recent_pairs(desk.db, model, tier, discordant_only=discordant, limit=pairs) if pairs else []
+        listed = _listed(policy, evaluator)
+        latest = recent_pairs(desk.db, model, tier, discordant, pairs, listed) if pairs else []
         return evidence_out(
             rung,
             latest,

@@ -2,7 +2,7 @@
 
 `setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions ·
 `adjudicate` next,
-export, import, status · `shadow` run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan · `score` · `recount`. A module imports what is slow to
+export, import, status · `shadow` run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan, `money` · `score` · `recount`. A module imports what is slow to
 load (scipy, SQLAlchemy, pydantic) inside the command that needs it, so that `tiergate --help` and a typing
 mistake are answered at once.
 """
@@ -18,12 +18,14 @@ from service.cli import (
     adjudicate,
     api,
     demo,
+    differences,
     drill,
     gate,
     interventions,
     money,
     offline,
     policy,
+    prescreen,
     proxy,
     recount,
     score,
@@ -50,7 +52,7 @@ def _tell_version(asked: bool) -> None:
 
 for group in (
     *(setup, up, demo, drill, proxy, api, gate, shadow),
-    *(adjudicate, interventions, policy, offline, score, recount),
+    *(prescreen, differences, adjudicate, interventions, policy, offline, money, score, recount),
 ):
     group.register(app)
 

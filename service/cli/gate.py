@@ -103,6 +103,10 @@ def evidence(
     tier: TierArgument,
     pairs: Annotated[int, typer.Option(min=0, max=200, help="How many single pairs to show.")] = 20,
     all_pairs: Annotated[bool, typer.Option("--all", help="Not only pairs whose arms differ.")] = False,
+    evaluator: Annotated[
+        str | None,
+        typer.Option("--evaluator", help="Pairs of this one, or of `any`; of those that decide by default."),
+    ] = None,
     config: ConfigOption = None,
     url: UrlOption = None,
     token: TokenOption = None,
@@ -113,9 +117,15 @@ def evidence(
 
     Strata stand worst first, with the e-value of harm in each; tenants by how much the acceptance rests on
     them: `does not pass` says that without this one there would not be enough.
+
+    \b
+    The pairs in which a field of structured answers differs:
+      tiergate evidence qwen3-32b w8a8 --evaluator field_agreement
     """
     with asking(config, url, token, token_file) as client:
-        document = client.evidence(model, tier, pairs=pairs, discordant=not all_pairs)
+        document = client.evidence(
+            model, tier, pairs=pairs, discordant=not all_pairs, evaluator=evaluator
+        )
     tell(document, lambda: evidence_view(document), as_json=as_json)
 
 

@@ -70,10 +70,19 @@ class TiergateClient:
         """The chain from counts to decision, with at most `pairs` examples of each criterion."""
         return self._ask("GET", f"{_tier(model, tier)}/verdict/why", question={"pairs": str(pairs)})
 
-    def evidence(self, model: str, tier: str, *, pairs: int = 20, discordant: bool = True) -> Document:
-        """Tallies, control, coverage, strata, without each tenant, and the latest `pairs` single pairs."""
+    def evidence(
+        self, model: str, tier: str, *, pairs: int = 20, discordant: bool = True, evaluator: str | None = None
+    ) -> Document:
+        """Tallies, control, coverage, strata, without each tenant, and the latest `pairs` single pairs: of one
+        evaluator, or of those that decide."""
         question = {"pairs": str(pairs), "discordant": "true" if discordant else "false"}
+        if evaluator is not None:
+            question["evaluator"] = evaluator
         return self._ask("GET", f"{_tier(model, tier)}/evidence", question=question)
+
+    def differences(self, model: str, tier: str, *, evaluator: str = "field_agreement") -> Document:
+        """Where the tier's answers differ from the baseline's, name by name, beside the control."""
+        return self._ask("GET", f"{_tier(model, tier)}/differences", question={"evaluator": evaluator})
 
     def epochs(self, model: str, tier: str) -> Document:
         """Every epoch of a tier, the latest first, with all that it was."""

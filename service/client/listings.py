@@ -108,7 +108,9 @@ def _coverage(coverage: Document) -> Table:
     table = _table("stratum", "requests", "counted")
     traffic, evidence = coverage["traffic"], coverage["evidence"]
     for stratum in sorted({*traffic, *evidence}):
-        table.add_row(plain(stratum), str(traffic.get(stratum, 0)), str(evidence.get(stratum, 0)))
+        # Depths are of recall questions: no request is in one.
+        asked = str(traffic.get(stratum, "-" if stratum.startswith("depth=") else 0))
+        table.add_row(plain(stratum), asked, str(evidence.get(stratum, 0)))
     return table
 
 

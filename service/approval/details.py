@@ -1,0 +1,62 @@
+"""`GET .../differences`: where the answers of pairs differ, field by field, beside the control."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from service.approval.desk import Desk
+from service.approval.detail_schemas import DetailsOut, NamedDetailOut
+from service.approval.errors import Problem, echo
+from service.approval.names import find_candidate, find_ladder
+from service.store.details import read_details
+from service.store.evidence import Place
+from service.store.units import Arm
+
+DEFAULT = "field_agreement"
+
+
+def detail_routes(desk: Desk) -> APIRouter:
+    """What comparisons saw."""
+    router = APIRouter(tags=["verdicts"])
+
+    @router.get("/models/{model:path}/tiers/{tier:path}/differences", summary="Where answers differ")
+    def differences(
+        model: str,
+        tier: str,
+        evaluator: Annotated[
+            str, Query(description="What compares: field_agreement, side_by_side, or another.")
+        ] = DEFAULT,
+    ) -> DetailsOut:
+        """Every field of the requests' schemas with how often it agreed, and how it differed, in this epoch."""
+        ladder = find_ladder(desk.config.ladders, model)
+        find_candidate(ladder, tier)
+        version = desk.config.evaluators.get(evaluator)
+        if version is None:
+            known = ", ".join(sorted(desk.config.evaluators)) or "none"
+            raise Problem(
+                404, "unknown_evaluator", f"no evaluator is called {echo(evaluator)}", hint=f"known: {known}"
+            )
+        epoch, base = desk.config.epoch_of(model, tier), ladder.baseline.name
+        found = read_details(
+            desk.db,
+            model,
+            candidate=Place(tier, Arm.CANDIDATE.value, epoch),
+            control=Place(base, Arm.CONTROL.value, desk.config.epoch_of(model, base)),
+            evaluator=evaluator,
+            version=version,
+        )
+        return DetailsOut(
+            model=model,
+            tier=tier,
+            epoch=epoch,
+            evaluator=evaluator,
+            version=version,
+            names=[
+                NamedDetailOut(name=each.name, candidate=dict(each.candidate), control=dict(each.control))
+                for each in found
+            ],
+        )
+
+    return router

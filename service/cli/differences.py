@@ -1,0 +1,53 @@
+"""`differences`: where the answers of pairs differ, as the API counts it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from service.cli.asking import (
+    JsonOption,
+    ModelArgument,
+    TierArgument,
+    TokenFileOption,
+    TokenOption,
+    UrlOption,
+    asking,
+    tell,
+)
+from service.cli.configuration import ConfigOption
+from service.client.details import details_view
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Docs: docs/evaluators.md")(differences)
+
+
+def differences(
+    model: ModelArgument,
+    tier: TierArgument,
+    evaluator: Annotated[
+        str, typer.Option("--evaluator", help="What compares: field_agreement or side_by_side.")
+    ] = "field_agreement",
+    config: ConfigOption = None,
+    url: UrlOption = None,
+    token: TokenOption = None,
+    token_file: TokenFileOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where a tier's answers differ from the baseline's: field by field, beside the control.
+
+    Fields go by the names of the requests' schemas (`/orders/*/total`), never by what an answer says. A field
+    whose values differ as often between two answers of the baseline tells nothing about the tier.
+
+    \b
+    Which fields of structured answers change?
+      tiergate differences qwen3-32b w8a8
+    Are answers longer or shorter, and do they end alike?
+      tiergate differences qwen3-32b w8a8 --evaluator side_by_side
+    """
+    with asking(config, url, token, token_file) as client:
+        document = client.differences(model, tier, evaluator=evaluator)
+    tell(document, lambda: details_view(document), as_json=as_json)
