@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +21,9 @@ BLOCK_TOKENS = 512
 """Tokens of one hashed block of a prefix, as in Mooncake's traces."""
 MOST_TOKENS = 4_000_000
 """Of one prompt or answer; no context window is longer."""
+
+NOT_UTF8 = re.compile("[\udc80-\udcff]")
+"""What `errors="surrogateescape"` makes of bytes that are no UTF-8."""
 
 _ARRIVED = ("timestamp", "arrivedat", "arrivaltime", "time")
 _PROMPT = ("inputlength", "contexttokens", "prompttokens", "requesttokens", "inputtokens", "numprefilltokens")
@@ -119,6 +123,9 @@ def _json_rows(
 ) -> Iterator[tuple[int, Row | _Bad]]:
     for lines in (first, rest):
         for number, line in lines:
+            if NOT_UTF8.search(line):
+                yield number, _Bad("this is not UTF-8")
+                continue
             try:
                 value = json.loads(line)
             except (ValueError, RecursionError):

@@ -2,7 +2,7 @@
 
 `setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions ·
 `adjudicate` next,
-export, import, status · `shadow` run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan, `money` · `score` · `recount`. A module imports what is slow to
+export, import, status · `corpus` show, import, export, manifest, forget · `shadow` run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan, `money` · `score` · `recount`. A module imports what is slow to
 load (scipy, SQLAlchemy, pydantic) inside the command that needs it, so that `tiergate --help` and a typing
 mistake are answered at once.
 """
@@ -17,6 +17,7 @@ import typer
 from service.cli import (
     adjudicate,
     api,
+    corpus,
     demo,
     differences,
     drill,
@@ -51,7 +52,7 @@ def _tell_version(asked: bool) -> None:
 
 
 for group in (
-    *(setup, up, demo, drill, proxy, api, gate, shadow),
+    *(setup, up, demo, drill, proxy, api, gate, shadow, corpus),
     *(prescreen, differences, adjudicate, interventions, policy, offline, money, score, recount),
 ):
     group.register(app)

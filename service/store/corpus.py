@@ -211,6 +211,13 @@ class Forgotten:
     reasons: int = 0
     """Pairs whose one-sentence reasons, which quote answers, were taken away."""
 
+    def plus(self, other: Forgotten) -> Forgotten:
+        return Forgotten(
+            requests=self.requests + other.requests,
+            answers=self.answers + other.answers,
+            reasons=self.reasons + other.reasons,
+        )
+
 
 def forget_corpus(db: Database, *, model: str, name: str) -> Forgotten:
     """Take all requests of one corpus away."""

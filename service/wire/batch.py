@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from evaluators.exchange import Endpoint, Json, Request
 from evaluators.strict_json import NotJson, TooMuch, parse
-from service.traces import BadLine
+from service.traces import NOT_UTF8, BadLine
 from service.wire.content_encoding import MAX_DECODED
 from service.wire.conversation import has_remote_media, is_stateful
 from service.wire.requests import endpoint_of, read_body
@@ -50,6 +50,8 @@ def read_batch(lines: Iterable[str]) -> Iterator[BatchLine | BadLine]:
 
 
 def _read(line: str) -> tuple[str, Request]:
+    if NOT_UTF8.search(line):
+        raise NotARequest("this is not UTF-8")
     try:
         value = parse(line, max_chars=MAX_DECODED).value
     except (NotJson, TooMuch) as error:
