@@ -55,6 +55,7 @@ load_blocks = Table(
     Column("started_at", Double),
     Column("ended_at", Double),
     Column("tokens", BigInteger, nullable=False),  # of prompts and answers, warm-up included
+    Column("clients", BigInteger, nullable=False),  # answers that clients had meanwhile, where they are watched
     Column("figures", Text),  # JSON, without its `columns`
     Column("requests", LargeBinary),  # zstd of JSON: those of the window, a column a figure
     Index("load_blocks_by_state", "state", "lease_until"),

@@ -46,8 +46,6 @@ class JobTerms:
     evaluators: Mapping[str, str] = field(default_factory=dict)
     """Version by name."""
     epoch_of: Callable[[str, str], str] = lambda model, tier: ""
-    unsettled_of: Callable[[str, str], str] = lambda model, tier: ""
-    """Why evidence of (model, tier) counts nowhere at the moment; empty when it does."""
     corpus_of: Callable[[str], Mapping[str, Any]] = lambda model: {"digest": "", "requests": 0}
     """What a model's requests are drawn from: `digest`, `requests`, `strata`."""
 

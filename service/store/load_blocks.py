@@ -47,6 +47,8 @@ class Block:
     ended_at: float | None = None
     tokens: int = 0
     """Of prompts and answers, warm-up included."""
+    clients: int = 0
+    """Answers that clients had meanwhile, of a job on capacity that serves."""
     figures: Mapping[str, Any] | None = field(default=None, repr=False)
     """As `service.load.figures.BlockFigures` has them; None before it is done. Without `columns` unless these
     were asked for."""
@@ -236,7 +238,13 @@ def give_back(db: Database, block: Block) -> bool:
 
 
 def finish_block(
-    db: Database, block: Block, *, figures: Mapping[str, Any], tokens: int, now: float
+    db: Database,
+    block: Block,
+    *,
+    figures: Mapping[str, Any],
+    tokens: int,
+    now: float,
+    clients: int = 0,
 ) -> bool:
     """Record what the block showed; False, and nothing, when it is not the holder's any more."""
     told, requests = _apart(figures)
@@ -249,6 +257,7 @@ def finish_block(
                 lease_until=0.0,
                 ended_at=now,
                 tokens=tokens,
+                clients=clients,
                 figures=told,
                 requests=requests,
             )
@@ -321,6 +330,7 @@ def _add(connection: Connection, job_id: str, number: int, plan: Mapping[str, An
             leases=0,
             enqueued_at=0.0,
             tokens=0,
+            clients=0,
         )
     )
 
@@ -351,5 +361,6 @@ def _block(row: Row[Any]) -> Block:
         started_at=row.started_at,
         ended_at=row.ended_at,
         tokens=row.tokens,
+        clients=row.clients,
         figures=figures,
     )

@@ -7,6 +7,8 @@ the tiers below these, which take over where they are down. Addresses are compar
 
 from __future__ import annotations
 
+import ipaddress
+import posixpath
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -15,6 +17,7 @@ from service.store.database import Database
 from service.store.standing import route_of
 
 _PORTS = {"http": 80, "https": 443}
+_LOOPBACK = "localhost"
 
 
 def targets_of(tier: Tier) -> tuple[Backend, ...]:
@@ -22,13 +25,18 @@ def targets_of(tier: Tier) -> tuple[Backend, ...]:
     return tier.shadow or tier.backends
 
 
-def address_of(url: str) -> str:
-    """The same for every way of writing one address."""
-    if url.startswith("unix:"):
-        return url
-    parts = urlsplit(url)
+def address_of(backend: Backend) -> str:
+    """The same for every way of writing one address: case, default ports, names and numbers of this machine."""
+    if backend.socket is not None:
+        return f"unix:{posixpath.normpath(backend.socket)}"
+    parts = urlsplit(backend.url)
     host = (parts.hostname or "").rstrip(".")
-    return f"{'127.0.0.1' if host in ('localhost', '::1') else host}:{parts.port or _PORTS[parts.scheme]}"
+    try:
+        number = ipaddress.ip_address(host)
+        host = _LOOPBACK if number.is_loopback or number.is_unspecified else str(number)
+    except ValueError:
+        pass
+    return f"{host}:{parts.port or _PORTS[parts.scheme]}"
 
 
 def serving_now(db: Database, ladders: Mapping[str, Ladder]) -> dict[str, str]:
@@ -40,7 +48,7 @@ def serving_now(db: Database, ladders: Mapping[str, Ladder]) -> dict[str, str]:
         for tier in ladder.tiers[: highest + 1]:
             role = "serves clients" if weights.get(tier.name) else "takes over when the tier above is down"
             for backend in tier.backends:
-                found.setdefault(address_of(backend.url), f"{role} as {model}/{tier.name}")
+                found.setdefault(address_of(backend), f"{role} as {model}/{tier.name}")
     return found
 
 
@@ -51,5 +59,5 @@ def in_service(db: Database, ladders: Mapping[str, Ladder], model: str) -> list[
         f"{tier.name}: {backend.url} {serving[address]}"
         for tier in ladders[model].tiers
         for backend in targets_of(tier)
-        if (address := address_of(backend.url)) in serving
+        if (address := address_of(backend)) in serving
     ]

@@ -1,0 +1,79 @@
+"""Reading a job's blocks: which of them belong together, and what they amount to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from service.load.crowd import Step
+from service.load.figures import OVER_SATURATED, BlockFigures
+from service.load.plan import Part
+from service.load.sweep import LOWER, Best, Search, Tried, best
+from service.store.manifest import MOST_RATE, Manifest
+
+MOST_SWEEP = 20
+"""Blocks of one tier."""
+LOWEST = 1 / 64
+"""Of the SLO part's rate: how far down a sweep goes."""
+
+
+def of_part(blocks: Sequence[BlockFigures], part: Part, tier: str | None = None) -> list[BlockFigures]:
+    """Those of one part, and of one tier."""
+    return [each for each in blocks if each.plan.part is part and tier in (None, each.plan.tier)]
+
+
+def rounds_of(manifest: Manifest, blocks: Sequence[BlockFigures]) -> list[Mapping[str, BlockFigures]]:
+    """Whole rounds of the SLO part that may be used, by tier."""
+    arms = len(manifest.tiers)
+    done = of_part(blocks, Part.SLO)
+    whole = [done[start : start + arms] for start in range(0, len(done) - arms + 1, arms)]
+    found = [{each.plan.tier: each for each in one} for one in whole]
+    return [one for one in found if not spoiled(one, manifest.baseline)]
+
+
+def spoiled(one: Mapping[str, BlockFigures], baseline: str) -> bool:
+    """Whether a round shows nothing of the difference between its arms.
+
+    A candidate that cannot keep up where the baseline does has shown something: its misses count.
+    """
+    return any(
+        not all(reason.startswith(OVER_SATURATED) for reason in each.invalid)
+        if tier != baseline
+        else not each.valid
+        for tier, each in one.items()
+    )
+
+
+def search_of(manifest: Manifest) -> Search:
+    """The bounds of a tier's sweep."""
+    rate = manifest.plan.rate
+    return Search(start=rate, least=rate * LOWEST, most=MOST_RATE, blocks=MOST_SWEEP)
+
+
+def best_of(manifest: Manifest, blocks: Sequence[BlockFigures], tier: str) -> Best:
+    """A tier's best rate as its sweep has it."""
+    return best(search_of(manifest), [Tried.of(each) for each in of_part(blocks, Part.SWEEP, tier)])
+
+
+def cost_rate(manifest: Manifest, blocks: Sequence[BlockFigures], tier: str) -> float | None:
+    """Where a tier's cost is measured: at its best rate, or a tenth below where it did not keep up with that.
+
+    None when its sweep did not reach the best.
+    """
+    found = best_of(manifest, blocks, tier)
+    if found.rate is None or not found.reached:
+        return None
+    too_much = any(
+        each.over_saturated and each.plan.rate == found.rate for each in of_part(blocks, Part.COST, tier)
+    )
+    return LOWER * found.rate if too_much else found.rate
+
+
+def cost_blocks(manifest: Manifest, blocks: Sequence[BlockFigures], tier: str) -> list[BlockFigures]:
+    """A tier's blocks that its cost is made of."""
+    rate = cost_rate(manifest, blocks, tier)
+    return [each for each in of_part(blocks, Part.COST, tier) if each.valid and each.plan.rate == rate]
+
+
+def steps_of(blocks: Sequence[BlockFigures], tier: str) -> list[Step]:
+    """A tier's blocks with so many requests at once."""
+    return [Step.of(each) for each in of_part(blocks, Part.CONCURRENCY, tier)]
