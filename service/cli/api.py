@@ -82,7 +82,7 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
     from evaluators.rubrics import rubric_of
     from service.approval.config import Adjudicating, ApiConfig
     from service.dashboard.overview import STYLE_PATH, Look, overview
-    from service.settings.questions import epochs_of, question_of
+    from service.settings.questions import epochs_of, job_terms_of, question_of
     from service.store.standing import read_account, read_standing
 
     epochs = epochs_of(settings, db)
@@ -96,6 +96,7 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         allowed_hosts=(*settings.api.allowed_hosts, settings.api.host),
         allowed_origins=settings.api.allowed_origins,
         promotion=settings.promotion,
+        jobs=job_terms_of(settings, db),
         adjudication=Adjudicating(
             keyring=settings.keyring,
             rubrics={evaluator.name: rubric_of(evaluator) for evaluator in settings.evaluators},

@@ -5,9 +5,17 @@ Apart from `service.settings`, which the proxy loads: the store comes with it.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from service.decision.epoch import epoch_id
 from service.settings.values import Settings
+from service.store import corpus_members
 from service.store.current_epochs import CurrentEpochs, live_epochs
 from service.store.database import Database
+from service.store.job_terms import JobTerms
 from service.store.standing import Question
 
 
@@ -26,4 +34,31 @@ def question_of(settings: Settings, db: Database) -> Question:
         control_on_serving=settings.shadow.on_serving,
         measured_seconds=settings.promotion.measured_seconds,
         versions={evaluator.name: evaluator.version for evaluator in settings.evaluators},
+    )
+
+
+def job_terms_of(settings: Settings, db: Database) -> JobTerms:
+    """What shadow jobs are held to."""
+    epochs = epochs_of(settings, db)
+
+    def corpus_of(model: str) -> Mapping[str, Any]:
+        found = corpus_members.manifest(
+            db,
+            model=model,
+            name=settings.corpus.use,
+            per_stratum=settings.corpus.plan.per_stratum,
+            now=time.time(),
+        )
+        # Its members are thousands of digests, of which one digest tells whether they are the same.
+        return {name: told for name, told in found.document().items() if name != "members"}
+
+    return JobTerms(
+        ladders=settings.ladders,
+        plan=settings.shadow_job.plan,
+        slo=settings.slo,
+        money=asdict(settings.money),
+        policy_digest=epoch_id(asdict(settings.policy)),
+        evaluators={evaluator.name: evaluator.version for evaluator in settings.evaluators},
+        epoch_of=epochs.epoch_of,
+        corpus_of=corpus_of,
     )
