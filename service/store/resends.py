@@ -1,14 +1,14 @@
 """Requests that a tenant sends again soon: what clients do when an answer was of no use.
 
 Counted where captures are taken up. In Redis each prompt of a tenant is remembered for a while, by hash; in SQL
-are the counts. The estimate of a tier's retry rate is resent / total, corrected for sampling: where requests are
-sampled one by one, of two that belong together the earlier is seen with probability `share`, so that 1/share
-as many were resent; where a conversation is sampled whole, both are seen and nothing is corrected.
+are the counts. The estimate of a tier's retry rate is resent / chances. Where requests are sampled one by one, of
+two that belong together the earlier is seen with probability `share`, so that a request has a chance of `share`
+to show what it is; where a conversation is sampled whole, it has a chance of 1.
 
 What it cannot tell: a prompt that is sent again on purpose (several samples of one question, a test run every
 minute) counts as a retry; a retry with other words, through another key or after the window does not; of
-three attempts with sampling, which one was seen is chance, so the corrected rate is right on average and noisy
-where the share is small (its relative error is about 1/sqrt(resent)). Requests without a key have no tenant
+three attempts, which ones were seen is chance. So the rate is right on average, and noisy where the share is
+small (its relative error is about 1/sqrt(resent)). Requests without a key have no tenant
 and are left out.
 """
 
@@ -114,13 +114,18 @@ class ResendRate:
     """Captured requests."""
     resent: int = 0
     """Of these, seen to be sent again."""
-    corrected: float = 0.0
-    """How many would have been seen without sampling."""
+    chances: float = 0.0
+    """Of how many it would have been seen: `total`, thinned by sampling."""
 
     @property
     def rate(self) -> float | None:
-        """Share of answers that were followed by the same request; None when there are no answers."""
-        return min(1.0, self.corrected / self.total) if self.total else None
+        """Share of answers that were followed by the same request; None when there was no chance to see it."""
+        return min(1.0, self.resent / self.chances) if self.chances else None
+
+    @property
+    def exposed(self) -> int:
+        """`chances` as a whole number, never below `resent`: for limits of a binomial share."""
+        return max(self.resent, round(self.chances))
 
 
 def resend_rates(db: Database, model: str, *, since: float = 0.0) -> Mapping[str, ResendRate]:
@@ -132,11 +137,11 @@ def resend_rates(db: Database, model: str, *, since: float = 0.0) -> Mapping[str
     found: dict[str, ResendRate] = {}
     for row in rows:
         before = found.get(row.tier, ResendRate())
-        weight = 1.0 if row.together else 1.0 / max(float(row.share), 1e-9)
+        chance = 1.0 if row.together else float(row.share)
         found[row.tier] = ResendRate(
             total=before.total + int(row.total),
             resent=before.resent + int(row.resent),
-            corrected=before.corrected + weight * int(row.resent),
+            chances=before.chances + chance * int(row.total),
         )
     return found
 
