@@ -2,12 +2,13 @@
 
     celery -A workers.app worker -Q replay
     celery -A workers.app worker -Q guard -c 1
+    celery -A workers.app worker -Q load -c 1
     celery -A workers.app beat
 
 Messages carry ids and nothing else, as JSON. They are acknowledged late and taken one at a time; what a
 dead worker held comes back by its lease in SQL, not by the broker's visibility timeout. With
 TIERGATE_WORKER_LISTEN=HOST:PORT the main process of a worker, or beat, serves `/metrics`, `/healthz` and
-`/readyz`; TIERGATE_LEASE_SECONDS (120) says how long a dead worker's captures stay with it.
+`/readyz`; TIERGATE_LEASE_SECONDS (120) says how long a dead worker's captures, or block of load, stay with it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from service.store.database import Database, StoreUnusable, open_database
 from service.store.spending import Budget
 from service.store.task_message import REPLAY_TASK
 from service.store.worker_counts import WorkerCounts
-from workers import tasks
+from workers import load_tasks, tasks
 from workers.answering import Answering
 from workers.backends import Limits, Shadow
 from workers.closer import Closer
@@ -41,17 +42,19 @@ from workers.judge import SECONDS_PER_ANSWER
 from workers.judging import Judging
 from workers.keeping import Keeping
 from workers.lifecycle import Life, PerProcess, follow
+from workers.load_room import open_load_room
 from workers.metrics import Listener
 from workers.observe import observe
+from workers.periods import lease_seconds, visibility_seconds
 from workers.probes import Probing
 from workers.replay import Bench, Terms
 from workers.schedule import QuietScheduler
+from workers.shadow_job import LoadRoom
 from workers.sweeper import Sweeper
 from workers.units import Scoring
 from workers.watching import Guard, nothing_done
 
 LISTEN = "TIERGATE_WORKER_LISTEN"
-LEASE_SECONDS = "TIERGATE_LEASE_SECONDS"
 GUARD_QUEUE = "guard"
 SCHEDULE = {
     tasks.SWEEP: 30.0,
@@ -88,7 +91,9 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
         worker_hijack_root_logger=False,
         task_default_queue=settings.proxy.mirroring.queue,
         task_routes=dict.fromkeys((REPLAY_TASK, *replaying), settings.proxy.mirroring.queue)
-        | dict.fromkeys(SCHEDULE, GUARD_QUEUE),
+        | dict.fromkeys(SCHEDULE, GUARD_QUEUE)
+        | load_tasks.routes(),
+        timezone=settings.shadow_job.timezone,
         beat_schedule={
             name: {
                 "task": name,
@@ -105,13 +110,13 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
                 "options": {"queue": settings.proxy.mirroring.queue},
             }
             for name, seconds in replaying.items()
-        },
+        }
+        | load_tasks.schedule_of(settings),
         beat_scheduler=QuietScheduler,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         broker_transport_options={
-            # Only a net under the leases, which bring work back in minutes.
-            "visibility_timeout": 3600,
+            "visibility_timeout": visibility_seconds(environ),
             "socket_timeout": 30,
             "socket_connect_timeout": 5,
             "socket_keepalive": True,
@@ -123,15 +128,17 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
         settings=settings,
         app=app,
         life=life,
-        lease_seconds=_lease_seconds(environ),
+        lease_seconds=lease_seconds(environ),
         mask=_mask(settings.corpus.redact),
     )
     bench, guard_room = PerProcess(roots.open_bench), PerProcess(roots.open_guard_room)
+    load_room = PerProcess(roots.open_load_room)
     tasks.register(app, bench=bench, guard_room=guard_room, judging=roots.judging())
+    load_tasks.register_load(app, settings, load_room=load_room)
     listen = environ.get(LISTEN)
     follow(
         life,
-        rooms=(bench, guard_room),
+        rooms=(bench, guard_room, load_room),
         check=roots.check_database,
         bind=lambda: roots.bind(listen, roots.counted),
         bind_beat=lambda counts: roots.bind(listen, counts),
@@ -272,6 +279,14 @@ class _Roots:
             retention_seconds=max(RETENTION_SECONDS, 2.0 * settings.proxy.mirroring.ttl_seconds),
         )
 
+    def open_load_room(self) -> LoadRoom:
+        return open_load_room(
+            self.settings,
+            worker=self.life.name,
+            stopping=self.life.is_stopping,
+            lease_seconds=self.lease_seconds,
+        )
+
     def _queued(self) -> int:
         with self.app.connection_or_acquire() as connection:
             queue = self.settings.proxy.mirroring.queue
@@ -310,17 +325,6 @@ class _Roots:
         finally:
             captures.close()
         open_database(self.settings.database_url).close()
-
-
-def _lease_seconds(environ: Mapping[str, str]) -> float:
-    given = environ.get(LEASE_SECONDS, "120")
-    try:
-        seconds = float(given)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 86_400:
-        raise SystemExit(f"{LEASE_SECONDS}={given}: expected a number of seconds, at most a day")
-    return seconds
 
 
 def _mask(name: str) -> Mask:

@@ -16,6 +16,7 @@ from service.store.adjudication import expire_texts
 from service.store.database import StoreUnusable
 from service.store.kept_answers import expire_kept
 from service.store.ledger import copy_from_redis
+from service.store.load_blocks import forget_columns
 from service.store.retention import retain
 from service.store.spending import Budget
 from service.store.task_message import REPLAY_TASK
@@ -39,6 +40,8 @@ CLOSE = "workers.tasks.close_conversations"
 OBSERVE = "workers.tasks.observe_engines"
 RESCORE = "workers.tasks.rescore_kept"
 JUDGE = "workers.tasks.judge_items"
+COLUMNS_KEPT_SECONDS = 180 * 86_400.0
+"""The requests of a block of load, of which its figures are made; these stay."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +122,7 @@ def register(
         now = time.time()
         log.info("retained: %s", retain(room.guard.db, before=now - room.retention_seconds))
         log.info("expired: %s", expire_kept(room.guard.db, now=now))
+        forget_columns(room.guard.db, before=now - COLUMNS_KEPT_SECONDS)
         if gone := expire_texts(room.guard.db, now=now):
             log.info("%d texts kept for adjudication are gone", gone)
 
