@@ -13,6 +13,7 @@ from typing import Any
 from service.decision.policy import Gate, Role
 from service.decision.verdict import Decision, GateState
 from service.report import codec
+from service.report.codec import DocumentError as DocumentError
 from service.report.measured import Concurrency, EngineSeries, Figure, Load, Money, Sweep
 
 SCHEMA = "tiergate.report/1"

@@ -1,0 +1,41 @@
+"""Reports as texts of JSON, by job: the first that is kept of a job stays, whoever comes later."""
+
+from __future__ import annotations
+
+import zstandard
+from sqlalchemy import select
+
+from service.store.database import Database
+from service.store.report_tables import kept_reports
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Of a report's JSON; ours have some hundred thousand."""
+
+
+def keep_report(
+    db: Database, job_id: str, *, model: str, ended_at: float, made_at: float, document: str
+) -> bool:
+    """Keep the report of a job that is over; False when there is one already, which stays."""
+    row = {
+        "job_id": job_id,
+        "model": model,
+        "ended_at": ended_at,
+        "made_at": made_at,
+        "document": zstandard.compress(document.encode()),
+    }
+    with db.write() as connection:
+        kept = connection.execute(
+            db.insert(kept_reports).values(row).on_conflict_do_nothing(index_elements=[kept_reports.c.job_id])
+        )
+        return bool(kept.rowcount)
+
+
+def read_report(db: Database, job_id: str) -> str | None:
+    """The report kept of a job, None when there is none."""
+    with db.read() as connection:
+        found = connection.execute(
+            select(kept_reports.c.document).where(kept_reports.c.job_id == job_id)
+        ).scalar_one_or_none()
+    if found is None:
+        return None
+    return zstandard.ZstdDecompressor().decompress(found, max_output_size=MOST_BYTES).decode()
