@@ -118,9 +118,16 @@ def chain(
         "PYTHONUNBUFFERED": "1",
     }
     settings = load(configuration, told)
-    api, guard, worker, beat = (Listen(host="127.0.0.1", port=port) for port in free_ports(4))
+    api, guard, worker, beat, load = (Listen(host="127.0.0.1", port=port) for port in free_ports(5))
     parts = tiergate_parts(
-        settings, proxy_admin=admin, api=api, guard=guard, worker=worker, beat=beat, last_copy=lambda: None
+        settings,
+        proxy_admin=admin,
+        api=api,
+        guard=guard,
+        worker=worker,
+        beat=beat,
+        load=load,
+        last_copy=lambda: None,
     )
     with ExitStack() as stack:
         # Made before the worker looks for it, so that two do not make it at once.

@@ -32,8 +32,9 @@ PINNED = ("TIERGATE_STATE_DIR", "TIERGATE_PROXY_LISTEN", "TIERGATE_ADMIN_LISTEN"
 """Said by the file, and told to every part, so that one which crashes comes back where it was whatever the
 file says by then; the proxy knows, and names what a reload cannot change."""
 WORKER_LISTEN = "TIERGATE_WORKER_LISTEN"
-"""The worker's metrics under `up`, too; the guard's and beat's are at the two ports above it."""
+"""The worker's metrics under `up`, too; the guard's, beat's and the load worker's are at the ports above it."""
 MOST_PORT = 65535
+CELERY_PARTS = 4
 WORKER_STOP_SECONDS = 30.0
 """Whatever a replay's time limit: a stopping worker gives up after ten seconds what is not answered by then;
 the rest is for judging and recording what was, and for Celery to close its pool."""
@@ -73,7 +74,7 @@ def everything(
     with ExitStack() as stack:
         lock = stack.enter_context(owning(state_dir))
         proxy, admin, api = _addresses(settings)
-        worker, guard, beat = _celery_addresses(environ)
+        worker, guard, beat, load = _celery_addresses(environ)
         check_redis(settings)
         check_database(settings)
         token_file = keep_token(settings, now=time.time())
@@ -100,6 +101,7 @@ def everything(
             guard=guard,
             worker=worker,
             beat=beat,
+            load=load,
             pinned=[name for name in told if name in PINNED and not environ.get(name)],
             last_copy=lambda: copy_ledger(settings.database_url, redis_url, say),
         )
@@ -121,7 +123,7 @@ def everything(
             token_file=token_file,
             log_dir=state_dir / "logs",
             redis_url=redis_url,
-            metrics_urls=tuple(f"{each.url()}/metrics" for each in (admin, api, worker, guard, beat)),
+            metrics_urls=tuple(f"{each.url()}/metrics" for each in (admin, api, worker, guard, beat, load)),
         )
 
 
@@ -133,6 +135,7 @@ def tiergate_parts(
     guard: Listen,
     worker: Listen,
     beat: Listen,
+    load: Listen,
     last_copy: Callable[[], None],
     pinned: Sequence[str] = (),
 ) -> list[Part]:
@@ -162,6 +165,15 @@ def tiergate_parts(
             command=(*celery, *work, "-Q", "replay", "-c", children, "-n", "replay@%h"),
             env={WORKER_LISTEN: str(worker)},
             ready=_ready(worker),
+            awaited=False,
+            stop_seconds=WORKER_STOP_SECONDS,
+        ),
+        # One child: a machine that sends two loads at once measures neither.
+        Part(
+            name="load",
+            command=(*celery, *work, "-Q", "load", "-c", "1", "-n", "load@%h"),
+            env={WORKER_LISTEN: str(load)},
+            ready=_ready(load),
             awaited=False,
             stop_seconds=WORKER_STOP_SECONDS,
         ),
@@ -242,21 +254,23 @@ def _addresses(settings: Settings) -> tuple[Listen, Listen, Listen]:
     return addresses[0], addresses[1], addresses[2]
 
 
-def _celery_addresses(environ: Mapping[str, str]) -> tuple[Listen, Listen, Listen]:
-    """Where worker, guard and beat are read: at WORKER_LISTEN and the ports above it, else at free ones."""
+def _celery_addresses(environ: Mapping[str, str]) -> tuple[Listen, Listen, Listen, Listen]:
+    """Where worker, guard, beat and load worker are read: at WORKER_LISTEN and above it, else at free ports."""
     given = environ.get(WORKER_LISTEN)
     try:
         first = units.listen(given) if given else Listen(host="127.0.0.1")
     except ValueError as error:
         raise PortUnusable(f"{WORKER_LISTEN}: {error}") from None
     if first.port == 0:
-        ports = free_ports(3, first.host)
-    elif first.port + 2 > MOST_PORT:
-        raise PortUnusable(f"{WORKER_LISTEN}: guard and beat need the two ports above {first.port}")
+        ports = free_ports(CELERY_PARTS, first.host)
+    elif first.port + CELERY_PARTS - 1 > MOST_PORT:
+        raise PortUnusable(
+            f"{WORKER_LISTEN}: guard, beat and load worker need the {CELERY_PARTS - 1} ports above {first.port}"
+        )
     else:
-        ports = [first.port + place for place in range(3)]
-    worker, guard, beat = (Listen(host=first.host, port=port) for port in ports)
+        ports = [first.port + place for place in range(CELERY_PARTS)]
+    worker, guard, beat, load = (Listen(host=first.host, port=port) for port in ports)
     if first.port:
-        for listen in (worker, guard, beat):
+        for listen in (worker, guard, beat, load):
             check_free(listen, WORKER_LISTEN)
-    return worker, guard, beat
+    return worker, guard, beat, load

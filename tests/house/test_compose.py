@@ -27,7 +27,10 @@ def test_it_satisfies_the_compose_specification() -> None:
 
 
 def test_every_part_of_production_is_there() -> None:
-    assert set(COMPOSE["services"]) == {"proxy", "api", "worker", "guard", "beat", "redis", "postgres"}
+    assert set(COMPOSE["services"]) == {
+        *("proxy", "api", "worker", "guard", "load", "beat"),
+        *("redis", "postgres"),
+    }
 
 
 @pytest.mark.parametrize("name", COMPOSE["services"])

@@ -68,10 +68,10 @@ def test_a_database_that_cannot_be_used_is_told_before_anything_starts(settings:
 def test_parts_start_from_the_api_to_the_proxy_and_know_their_health_addresses(settings: Settings) -> None:
     listens = {
         name: Listen(host="0.0.0.0", port=free_port())
-        for name in ("proxy_admin", "api", "guard", "worker", "beat")
+        for name in ("proxy_admin", "api", "guard", "worker", "beat", "load")
     }
     parts = {part.name: part for part in tiergate_parts(settings, **listens, last_copy=lambda: None)}
-    assert list(parts) == ["api", "guard", "worker", "beat", "proxy"]
+    assert list(parts) == ["api", "guard", "worker", "load", "beat", "proxy"]
     # A server bound to every address is asked on loopback.
     assert f"http://127.0.0.1:{listens['api'].port}/readyz" in (parts["api"].ready("") or "")
     assert parts["worker"].env["TIERGATE_WORKER_LISTEN"] == str(listens["worker"])
@@ -81,7 +81,8 @@ def test_parts_start_from_the_api_to_the_proxy_and_know_their_health_addresses(s
 def test_workers_get_time_to_stop_however_short_a_replay_may_take(settings: Settings) -> None:
     hasty = replace(settings, shadow=replace(settings.shadow, timeout_seconds=1.0))
     listens = {
-        name: Listen(host="127.0.0.1", port=1) for name in ("proxy_admin", "api", "guard", "worker", "beat")
+        name: Listen(host="127.0.0.1", port=1)
+        for name in ("proxy_admin", "api", "guard", "worker", "beat", "load")
     }
     parts = {part.name: part for part in tiergate_parts(hasty, **listens, last_copy=lambda: None)}
     # A worker gives up after ten seconds what is under way, and then records what it has.
