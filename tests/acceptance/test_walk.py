@@ -228,7 +228,7 @@ def test_every_component_that_listens_serves_its_health_and_metrics(start: Start
     assert system.chat(question(1)).status_code == 200
     settled(system)
     pages = re.findall(r"http://\S+/metrics", system.log.read_text())
-    assert len(pages) == 5, "proxy, API, worker, guard and beat"
+    assert len(pages) == 6, "proxy, API, worker, guard, beat and load worker"
     families = set()
     for page in pages:
         for path in ("healthz", "readyz"):

@@ -28,7 +28,7 @@ from tests.ports import free_port
 pytestmark = pytest.mark.timeout(300)
 
 WELL = {"/health": (200, ""), "/v1/models": (200, models_page("qwen")), "/extra": (200, "{}")}
-PARTS = ["valkey", "api", "guard", "worker", "beat", "proxy"]
+PARTS = ["valkey", "api", "guard", "worker", "load", "beat", "proxy"]
 
 
 @pytest.fixture
@@ -180,12 +180,12 @@ def test_a_crashed_part_comes_back_and_a_killed_supervisor_leaves_nobody(
         assert (state_dir / "token").read_text() == token
 
 
-def three_free_ports() -> int:
-    """The first of three in a row."""
+def four_free_ports() -> int:
+    """The first of four in a row."""
     while True:
         first = free_port()
         with contextlib.suppress(OSError, PortUnusable):
-            for place in range(3):
+            for place in range(4):
                 check_free(Listen(host="127.0.0.1", port=first + place), "")
             return first
 
@@ -194,13 +194,13 @@ def test_a_redis_of_ones_own_is_used_and_metrics_are_where_one_wants_them(
     tmp_path: Path, backend: str, own_valkey: ValkeyServer
 ) -> None:
     configuration(tmp_path, backend)
-    port = three_free_ports()
+    port = four_free_ports()
     listen = f"127.0.0.1:{port}"
     with up(tmp_path, TIERGATE_REDIS_URL=own_valkey.url, TIERGATE_WORKER_LISTEN=listen) as (_, printed):
         assert "valkey is ready" not in printed
         metrics = re.findall(r"http://\S+/metrics", printed)
-        assert metrics[2:] == [f"http://127.0.0.1:{port + place}/metrics" for place in range(3)]
-        assert [status_of(url) for url in metrics[2:]] == [200] * 3
+        assert metrics[2:] == [f"http://127.0.0.1:{port + place}/metrics" for place in range(4)]
+        assert [status_of(url) for url in metrics[2:]] == [200] * 4
         assert "proxy is ready" in printed
         with own_valkey.client() as client:
             assert client.dbsize() > 0
