@@ -15,6 +15,7 @@ from service.launch.ask import Answered, Unusable
 from service.proxy.config import ListenerTls
 from service.proxy.processes.certificates import days_left
 from service.settings import Settings
+from service.store.serving import address_of, targets_of
 
 EXPIRES_SOON = 14.0
 """Days."""
@@ -79,6 +80,7 @@ def setup_lines(settings: Settings) -> list[Line]:
             )
         lines += _shared_lines(ladder)
         lines += _unverified_lines(ladder)
+        lines += _load_lines(settings, ladder)
     if settings.proxy.tls is not None and (left := days_left(settings.proxy.tls)) < EXPIRES_SOON:
         lines.append(_warn("proxy.tls", _expiry(settings.proxy.tls, left)))
     gates = [gate for gate in (Gate.SLO, Gate.MONEY) if settings.policy.gates[gate] is Asked.REQUIRED]
@@ -157,6 +159,32 @@ def _shared_lines(ladder: Ladder) -> list[Line]:
         for backend in (tier.shadow or (tier.backends if tier is not ladder.baseline else ()))
         if backend.url in serving
     ]
+
+
+def _load_lines(settings: Settings, ladder: Ladder) -> list[Line]:
+    """Why the scheduled shadow job would be refused: it never loads what serves clients."""
+    if settings.shadow_job.cron is None or not ladder.candidates:
+        return []
+    lines: list[Line] = []
+    if ladder.model not in settings.slo:
+        lines.append(
+            _warn(ladder.model, "shadow_job.cron is set, but without an `slo` no job of this model can begin")
+        )
+    serving = {
+        address_of(backend): each.model for each in settings.ladders.values() for backend in each.baseline.backends
+    }
+    lines += [
+        Line(
+            level=Level.FAIL,
+            subject=f"{ladder.model}/{tier.name}",
+            text=f"shadow_job.cron is set, but its load would go to {backend.url}, which answers clients of "
+            f"{serving[address_of(backend)]}: give the tier `shadow` backends that serve nobody",
+        )
+        for tier in ladder.tiers
+        for backend in targets_of(tier)
+        if address_of(backend) in serving
+    ]
+    return lines
 
 
 def _unverified_lines(ladder: Ladder) -> list[Line]:
