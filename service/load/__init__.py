@@ -1,8 +1,16 @@
-"""Load runs: what a tier does under a load that is the same for all, with times that wait for nobody.
+"""Load runs: what a tier does under a load that is the same for all, by times that wait for nobody.
 
-plan      what a block is to do          order     which block comes when
-arrivals  when requests are due          bodies    what is sent, always asking for a stream
-driver    sends them, open loop, and notes when what came; `run_block` is the way in
-timed     one request's times            figures   what a block showed, and whether it may be used
-sweep     the next rate to try           closed    the next concurrency to try
+Enters: a `BlockPlan`, where to send, and requests. Leaves: a `BlockFigures`, with why it must not be used if
+it must not. `block.run_block` is the way in; everything about it that can be reckoned beforehand or afterwards
+is pure. The room knows no store: who runs jobs asks it for blocks and keeps what they show.
+
+plan, timed, figures   what a block is to do, one request's times, what a block showed
+arrivals, traces       when requests are due, from a seed or a recorded trace
+bodies, output, events what is sent, and which events of the answer carry tokens
+servers, connection, flight, driver, alarm   sending, open or closed loop, and noting when what came
+engine_watch, clients  what engines tell meanwhile; whether clients still get what they are promised
+reckoning, growth      from times to figures: goodput, limits, over-saturation
+order, extent          which block comes when; how long windows must be for the power of the gate
+sweep, crowd           the next rate, the next concurrency to try, from the blocks so far
+capacity               what must not be loaded: backends that serve
 """

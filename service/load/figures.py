@@ -14,6 +14,9 @@ from dataclasses import asdict, dataclass, field
 from service.engines.load import EngineLoad
 from service.load.plan import BlockPlan
 
+OVER_SATURATED, LAGGED = "over_saturated", "generator_lag"
+"""How reasons begin that say so."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantiles:
@@ -100,11 +103,16 @@ class BlockFigures:
     """Largest |E2E - (TTFT + TPOT (n - 1))|, in seconds."""
     lag_p50: float | None = None
     lag_p99: float | None = None
-    """Of how late the generator sent, in seconds, warm-up included."""
+    """Of how late the generator took requests up, in seconds; in a closed loop, of how late its clock rang."""
     asked_rate: float | None = None
     """Requests a second that the schedule has over the window; None in a closed loop."""
     achieved_rate: float = 0.0
-    """Requests a second sent over the window."""
+    """Requests a second taken up during the window."""
+    repeated: int = 0
+    """Requests of the window that the block had sent before: a prefix cache may know them."""
+    spent_prompt_tokens: int = 0
+    spent_output_tokens: int = 0
+    """By everything that was sent, warm-up and cool-down included, as far as usage tells."""
     concurrency_slope: Slope | None = None
     """Requests in flight, per second."""
     ttft_slope: Slope | None = None
@@ -119,6 +127,16 @@ class BlockFigures:
     @property
     def valid(self) -> bool:
         return not self.invalid
+
+    @property
+    def over_saturated(self) -> bool:
+        """Whether more came than the tier could serve, so that its queue grew."""
+        return any(reason.startswith(OVER_SATURATED) for reason in self.invalid)
+
+    @property
+    def lagged(self) -> bool:
+        """Whether the generator itself was too slow."""
+        return any(reason.startswith(LAGGED) for reason in self.invalid)
 
     @property
     def missed(self) -> int:

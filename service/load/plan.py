@@ -51,6 +51,8 @@ class BlockPlan:
     """Sent and not counted."""
     window_seconds: float = 600.0
     """Counted: requests that are scheduled in it."""
+    cool_down_seconds: float = 30.0
+    """The load goes on, uncounted, for so long at most, until the window's last request has ended."""
 
     def __post_init__(self) -> None:
         closed = self.arrivals is Arrivals.CLOSED
@@ -66,13 +68,19 @@ class BlockPlan:
             raise ValueError(f"the rate must be above 0 and finite, got {self.rate}")
         if not (self.warm_up_seconds >= 0 and math.isfinite(self.warm_up_seconds)):
             raise ValueError(f"the warm-up must be at least 0 s, got {self.warm_up_seconds}")
+        if not (self.cool_down_seconds >= 0 and math.isfinite(self.cool_down_seconds)):
+            raise ValueError(f"the cool-down must be at least 0 s, got {self.cool_down_seconds}")
         if not (self.window_seconds > 0 and math.isfinite(self.window_seconds)):
             raise ValueError(f"the window must be above 0 s, got {self.window_seconds}")
 
     @property
     def seconds(self) -> float:
-        """During which requests are sent."""
+        """From the start of the block to the end of its window."""
         return self.warm_up_seconds + self.window_seconds
+
+    def counts(self, scheduled: float) -> bool:
+        """Whether a request that is due then, in seconds from the start, is one of the window's."""
+        return self.warm_up_seconds <= scheduled < self.seconds
 
     def document(self) -> dict[str, object]:
         """As JSON objects have it."""

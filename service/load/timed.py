@@ -15,6 +15,11 @@ from dataclasses import dataclass
 
 from service.fleet import Slo
 
+NO_OUTPUT = "no_output"
+"""Fault of an answer that is complete and carries nothing: its first token never came."""
+OUT_OF_FILES = "out_of_files"
+"""Fault of the generator: no descriptor was left for a connection."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
@@ -25,8 +30,10 @@ class Timed:
     request: int
     """Which of the requests given to the block it was."""
     scheduled: float
+    begun: float
+    """When the generator took it up; later than scheduled by the generator's own fault alone."""
     sent: float | None = None
-    """When its bytes were handed to the connection; None when no connection could be had."""
+    """When its bytes were handed to a connection; None when none could be had."""
     first_byte: float | None = None
     """Of the answer, head included."""
     first_token: float | None = None
@@ -43,7 +50,7 @@ class Timed:
     status: int | None = None
     """Of HTTP; None without an answer."""
     fault: str = ""
-    """Why it failed; empty when its answer is complete."""
+    """Why it failed, a word of `FaultKind` or of ours; empty when its answer is complete."""
 
     @property
     def output_tokens(self) -> int:
@@ -51,9 +58,9 @@ class Timed:
         return self.counted if self.tokens is None else self.tokens
 
     @property
-    def lag(self) -> float | None:
-        """By how much it was sent too late."""
-        return None if self.sent is None else self.sent - self.scheduled
+    def lag(self) -> float:
+        """By how much the generator took it up too late."""
+        return self.begun - self.scheduled
 
     @property
     def ttft(self) -> float | None:

@@ -16,6 +16,7 @@ ALL = {
     "worker_pairs": "worker_pairs",
     "judging": "judging",
     "verdict": "verdict",
+    "load_generator": "load_generator",
     "isolation": "isolation",
     "soak": "soak",
 }

@@ -1,0 +1,203 @@
+"""Runs one block: sends its requests, watches engines and whoever may object, and reckons what it showed.
+
+Blocks run in a process of their own (a Celery worker of the queue `load`), so that nothing that scores answers
+disturbs what is timed. `run_block` is the whole of it, `run_together` the same for arms at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+
+import uvloop
+
+from evaluators.exchange import Request
+from service.fleet import Backend, Slo
+from service.load.bodies import load_body
+from service.load.driver import Driver, Prepared
+from service.load.engine_watch import EVERY_SECONDS, EngineWatch
+from service.load.figures import BlockFigures
+from service.load.output import OUTPUTS
+from service.load.plan import BlockPlan
+from service.load.reckoning import Bounds, reckon
+from service.load.timed import Timed
+
+LEAD_SECONDS = 0.05
+"""Between the last preparation and the start of the block."""
+
+Watch = Callable[[], Awaitable[str]]
+"""Why the block must end at once, such as clients that no longer get what they are promised, or that it was
+cancelled; empty while nothing speaks against it. It is asked in the loop that sends: what waits or computes
+belongs in a thread."""
+Progress = Callable[["Passing"], None]
+
+
+class Aborted(Exception):
+    """The block was ended before its time, for the reason it carries. It shows nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passing:
+    """How far a block has come."""
+
+    elapsed: float
+    """Seconds since its start; below 0 before it."""
+    seconds: float
+    """That it takes to the end of its window."""
+    begun: int
+    under_way: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What is sent, and where."""
+
+    backends: tuple[Backend, ...]
+    model: str
+    """What the backends call it."""
+    requests: Sequence[Request] = field(repr=False)
+    slo: Slo
+    trace: Sequence[float] = field(default=(), repr=False)
+    """Times in seconds that a plan with such arrivals replays; with as many requests, each goes with its own."""
+    request_seconds: float = 300.0
+    """After which a request has failed."""
+    engine_seconds: float = EVERY_SECONDS
+    """Between two looks at the engines."""
+    watch_seconds: float = 1.0
+    """Between two questions to whoever may object."""
+    bounds: Bounds = Bounds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """What became of a block."""
+
+    figures: BlockFigures
+    timed: tuple[Timed, ...]
+    """Everything taken up, warm-up and cool-down included, in that order."""
+
+
+async def _nothing_against() -> str:
+    return ""
+
+
+def run_block(
+    plan: BlockPlan, load: Load, *, watch: Watch = _nothing_against, progress: Progress | None = None
+) -> Block:
+    """Run it in an event loop of its own, undisturbed by the garbage collector. `Aborted` when `watch` objects.
+
+    ValueError for a plan that cannot be carried out: no backends, no requests, a trace without duration.
+    """
+    return run_together([(plan, load)], watch=watch, progress=progress)[0]
+
+
+def run_together(
+    arms: Sequence[tuple[BlockPlan, Load]],
+    *,
+    watch: Watch = _nothing_against,
+    progress: Progress | None = None,
+) -> tuple[Block, ...]:
+    """The same for blocks of several arms that begin at one moment: for arms with hardware of their own."""
+    gc.collect()
+    gc.freeze()
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return uvloop.run(measure(arms, watch=watch, progress=progress))
+    finally:
+        gc.unfreeze()
+        if collecting:
+            gc.enable()
+
+
+async def measure(
+    arms: Sequence[tuple[BlockPlan, Load]],
+    *,
+    watch: Watch = _nothing_against,
+    progress: Progress | None = None,
+) -> tuple[Block, ...]:
+    """The same in the running loop."""
+    made = [_Arm(plan, load) for plan, load in arms]
+    try:
+        # However long the engines take to tell of themselves, nothing is due before they have.
+        await asyncio.gather(*(arm.engines.look() for arm in made))
+        start = time.monotonic() + LEAD_SECONDS
+        try:
+            async with asyncio.TaskGroup() as group:
+                beside = group.create_task(_beside(made, start, watch=watch, progress=progress))
+                await asyncio.gather(*(arm.run(start) for arm in made))
+                beside.cancel()
+        except ExceptionGroup as failed:
+            raise failed.exceptions[0] from None
+        await asyncio.gather(*(arm.engines.look() for arm in made))
+    finally:
+        for arm in made:
+            arm.driver.close()
+    return tuple(arm.block() for arm in made)
+
+
+class _Arm:
+    """One block of one arm, under way."""
+
+    def __init__(self, plan: BlockPlan, load: Load) -> None:
+        self.plan, self.load = plan, load
+        self.driver = Driver(
+            plan,
+            backends=load.backends,
+            requests=[_prepared(request, load.model) for request in load.requests],
+            trace=load.trace,
+            request_seconds=load.request_seconds,
+        )
+        self.engines = EngineWatch(self.driver.servers)
+
+    async def run(self, start: float) -> None:
+        follow = asyncio.get_running_loop().create_task(self.engines.follow(self.load.engine_seconds))
+        try:
+            await self.driver.run(start)
+        finally:
+            follow.cancel()
+            await asyncio.gather(follow, return_exceptions=True)
+
+    def block(self) -> Block:
+        start = self.driver.start
+        timed = tuple(flight.timed(start) for flight in self.driver.flights)
+        figures = reckon(
+            self.plan,
+            timed,
+            slo=self.load.slo,
+            ticks=self.driver.ticks,
+            engine=self.engines.samples(start),
+            bounds=self.load.bounds,
+        )
+        return Block(figures=figures, timed=timed)
+
+
+def _prepared(request: Request, model: str) -> Prepared:
+    return Prepared(
+        path=request.endpoint.value,
+        body=load_body(request, model=model),
+        output=OUTPUTS[request.endpoint],
+    )
+
+
+async def _beside(
+    arms: Sequence[_Arm], start: float, *, watch: Watch, progress: Progress | None
+) -> None:
+    """Ask whoever may object, and tell how far it is, until cancelled."""
+    seconds = max(arm.plan.seconds for arm in arms)
+    while True:
+        if reason := await watch():
+            raise Aborted(reason)
+        if progress is not None:
+            progress(
+                Passing(
+                    elapsed=time.monotonic() - start,
+                    seconds=seconds,
+                    begun=sum(len(arm.driver.flights) for arm in arms),
+                    under_way=sum(arm.driver.under_way for arm in arms),
+                )
+            )
+        await asyncio.sleep(min(arm.load.watch_seconds for arm in arms))

@@ -1,0 +1,118 @@
+"""The most requests at once that keep TPOT, and the curve on the way there. Pure.
+
+    kept at N: P95 of TPOT with N requests at once <= .8 of its SLO
+
+In a closed loop of N there are always N requests under way, so N is what an engine's `max-num-seqs` would
+allow: the largest N that keeps it is where to start with that flag. Doubling until TPOT is too high, then halving
+the gap. Where the most that was tried still keeps it, or one at a time does not, it was not reached.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.load.figures import BlockFigures
+
+SHARE = 0.8
+"""Of the SLO: room for what a window does not show."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One block with so many requests at once."""
+
+    concurrency: int
+    tpot_p95: float | None
+    """Seconds; None when so many requests failed that there is none."""
+    throughput: float
+    """Output tokens a second, of complete answers."""
+    valid: bool = True
+
+    @classmethod
+    def of(cls, block: BlockFigures) -> Step:
+        """ValueError for a block without a concurrency."""
+        if block.plan.concurrency is None:
+            raise ValueError("a step has a concurrency")
+        return cls(
+            concurrency=block.plan.concurrency,
+            tpot_p95=block.tpot.p95,
+            throughput=block.throughput,
+            valid=block.valid,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """What the steps show together."""
+
+    concurrency: int | None
+    """The most that keeps TPOT; None when not even one does, or nothing is known."""
+    reached: bool
+    """Whether more was seen not to keep it."""
+    limit_seconds: float
+    """What P95 of TPOT must keep to."""
+    curve: tuple[Step, ...]
+    """Valid steps, by concurrency."""
+    reason: str
+
+
+def next_concurrency(
+    steps: Sequence[Step], *, tpot_seconds: float, most: int, blocks: int = 16, precision: float = 1.05
+) -> int | None:
+    """How many at once the next block has; None when the search is over.
+
+    `precision`: the ratio of the least that does not keep it to the most that does, at which to stop.
+    """
+    if most < 1 or tpot_seconds <= 0:
+        raise ValueError(f"most must be at least 1 and TPOT above 0 s, got {most} and {tpot_seconds}")
+    if len(steps) >= blocks:
+        return None
+    keeps, fails = _edges(steps, tpot_seconds)
+    if fails is None:
+        following = 1 if keeps is None else min(2 * keeps, most)
+        return _untried(steps, following if following != keeps else None)
+    if keeps is None:
+        return _untried(steps, fails // 2 or None)
+    if fails - keeps <= 1 or fails / keeps <= precision:
+        return None
+    return _untried(steps, round(math.sqrt(keeps * fails)))
+
+
+def crowd(steps: Sequence[Step], *, tpot_seconds: float) -> Crowd:
+    """The most at once that keeps TPOT among the steps, and whether it may be called the most."""
+    keeps, fails = _edges(steps, tpot_seconds)
+    limit = SHARE * tpot_seconds
+    curve = tuple(sorted((step for step in steps if step.valid), key=lambda step: step.concurrency))
+    bound = f"P95 of TPOT at most {limit * 1e3:.4g} ms, {SHARE:.0%} of its SLO"
+    if keeps is None:
+        reason = "no block tells anything" if fails is None else f"{fails} at once does not keep {bound}"
+        return Crowd(
+            concurrency=None, reached=False, limit_seconds=limit, curve=curve, reason=f"not reached: {reason}"
+        )
+    if fails is None:
+        reason = f"not reached: {keeps} at once keeps {bound}, and no more was tried"
+        return Crowd(concurrency=keeps, reached=False, limit_seconds=limit, curve=curve, reason=reason)
+    reason = f"{keeps} at once keeps {bound}; {fails} does not"
+    return Crowd(concurrency=keeps, reached=True, limit_seconds=limit, curve=curve, reason=reason)
+
+
+def _edges(steps: Sequence[Step], tpot_seconds: float) -> tuple[int | None, int | None]:
+    """The most that keeps TPOT below the least that does not, and that least; of several blocks all must."""
+    kept: dict[int, bool] = {}
+    for step in steps:
+        if step.valid:
+            keeps = step.tpot_p95 is not None and step.tpot_p95 <= SHARE * tpot_seconds
+            kept[step.concurrency] = kept.get(step.concurrency, True) and keeps
+    fails = min((count for count, keeps in kept.items() if not keeps), default=None)
+    keeps_at = [count for count, keeps in kept.items() if keeps and (fails is None or count < fails)]
+    return max(keeps_at, default=None), fails
+
+
+def _untried(steps: Sequence[Step], concurrency: int | None) -> int | None:
+    """Not what a valid block has told already, and not what was spoiled twice."""
+    if concurrency is None:
+        return None
+    seen = [step for step in steps if step.concurrency == concurrency]
+    return None if len(seen) >= 2 or any(step.valid for step in seen) else concurrency

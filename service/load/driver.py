@@ -1,0 +1,184 @@
+"""Sends a block's requests and notes what becomes of them; never waits for an answer before it sends.
+
+In an open loop requests leave at times drawn beforehand, over as many connections as that takes. In a closed
+loop the next one leaves when one has ended. The load goes on past the window until the last of its requests has
+ended, so that these are not served by an emptying tier; then everything still under way is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from service.fleet import Backend
+from service.load.alarm import Alarm
+from service.load.arrivals import dues, picks
+from service.load.flight import Flight
+from service.load.output import Output
+from service.load.plan import Arrivals, BlockPlan
+from service.load.servers import Server
+
+TICK_SECONDS = 0.1
+LONGEST_RAMP_SECONDS = 10.0
+"""Over which a closed loop lets its first requests go."""
+
+PAUSE_SECONDS = 0.2
+"""After a failure, before a closed loop sends the next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A request as it is sent."""
+
+    path: str
+    body: bytes
+    output: Callable[[], Output]
+
+
+class Driver:
+    """One block."""
+
+    def __init__(
+        self,
+        plan: BlockPlan,
+        *,
+        backends: Sequence[Backend],
+        requests: Sequence[Prepared],
+        trace: Sequence[float],
+        request_seconds: float,
+    ) -> None:
+        if not backends:
+            raise ValueError(f"tier {plan.tier!r} has no backend to load")
+        self.start = 0.0
+        """Monotonic time at which it began."""
+        self.flights: list[Flight] = []
+        """Everything taken up, in that order."""
+        self.ticks: list[float] = []
+        """By how much our own clock rang late, in seconds."""
+        self.servers = [Server(backend, self._over) for backend in backends]
+        self._plan = plan
+        self._requests = requests
+        self._request_seconds = request_seconds
+        self._picks = picks(len(requests), plan.seed)
+        self._paired = plan.arrivals is Arrivals.TRACE and len(requests) == len(trace)
+        """A trace's times go with its own requests."""
+        self._dues = dues(plan, trace) if plan.concurrency is None else _ramp(plan, plan.concurrency)
+        """When requests are due, in seconds from the start, and their places in the trace."""
+        self._next: tuple[float, int] | None = next(self._dues)
+        self._last_offset = plan.seconds + plan.cool_down_seconds
+        self._awaited = 0
+        """Requests of the window under way."""
+        self._under_way: dict[Flight, None] = {}
+        self._turn = 0
+        self._done = asyncio.Event()
+
+    @property
+    def under_way(self) -> int:
+        return len(self._under_way)
+
+    async def run(self, start: float) -> None:
+        """From `start`, a monotonic time, until the last request of the window has ended."""
+        self.start = start
+        ring, tick = Alarm(self._ring), Alarm(self._tick)
+        self._alarm, self._clock = ring, tick
+        self._tick_due = self.start + TICK_SECONDS
+        try:
+            self._arm()
+            tick.set(self._tick_due)
+            await self._done.wait()
+        finally:
+            self._done.set()
+            ring.close()
+            tick.close()
+
+    def close(self) -> None:
+        """Drop every connection, and what is under way."""
+        for server in self.servers:
+            server.close()
+        for flight in self._under_way:
+            if flight.stop is not None:
+                flight.stop.abort()
+
+    def _arm(self) -> None:
+        if self._next is not None and self._next[0] < self._last_offset:
+            self._alarm.set(self.start + self._next[0])
+
+    def _ring(self) -> None:
+        while self._next is not None and not self._done.is_set():
+            offset, place = self._next
+            now = time.monotonic()
+            if self.start + offset > now or offset >= self._last_offset:
+                break
+            self._begin(offset, now, place)
+            self._next = next(self._dues, None)
+        if not self._done.is_set():
+            self._arm()
+
+    def _begin(self, offset: float, now: float, place: int) -> None:
+        number = place if self._paired else next(self._picks)
+        request = self._requests[number]
+        flight = Flight(
+            ordinal=len(self.flights),
+            request=number,
+            path=request.path,
+            body=request.body,
+            output=request.output(),
+            scheduled=offset,
+            begun=now,
+        )
+        self.flights.append(flight)
+        self._under_way[flight] = None
+        self._awaited += self._plan.counts(offset)
+        self._turn += 1
+        count = len(self.servers)
+        flight.place = min(
+            range(count), key=lambda each: (self.servers[each].outstanding, (each + self._turn) % count)
+        )
+        self.servers[flight.place].put(flight)
+
+    def _over(self, flight: Flight) -> None:
+        if flight not in self._under_way:
+            return
+        del self._under_way[flight]
+        self._awaited -= self._plan.counts(flight.scheduled)
+        if self._plan.concurrency is not None:
+            # A backend that refuses at once would otherwise be asked as fast as we can.
+            pause = PAUSE_SECONDS if flight.fault else 0.0
+            asyncio.get_running_loop().call_later(pause, self._again)
+        self._settle(time.monotonic())
+
+    def _again(self) -> None:
+        now = time.monotonic()
+        if now - self.start < self._last_offset and not self._done.is_set():
+            self._begin(now - self.start, now, 0)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        while self._tick_due <= now:
+            self.ticks.append(now - self._tick_due)
+            self._tick_due += TICK_SECONDS
+        late = []
+        for flight in self._under_way:  # in the order in which they were due
+            if now - self.start - flight.scheduled < self._request_seconds:
+                break
+            late.append(flight)
+        for flight in late:
+            self.servers[flight.place].give_up(flight)
+        for server in self.servers:
+            server.prune(now)
+        self._settle(now)
+        if not self._done.is_set():
+            self._clock.set(self._tick_due)
+
+    def _settle(self, now: float) -> None:
+        all_begun = self._next is None or self._next[0] >= self._plan.seconds
+        if now - self.start >= self._plan.seconds and all_begun and not self._awaited:
+            self._done.set()
+
+
+def _ramp(plan: BlockPlan, concurrency: int) -> Iterator[tuple[float, int]]:
+    """The first requests of a closed loop, spread over the beginning of the warm-up."""
+    seconds = min(plan.warm_up_seconds / 2, LONGEST_RAMP_SECONDS)
+    return ((number * seconds / concurrency, number) for number in range(concurrency))

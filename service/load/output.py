@@ -1,0 +1,177 @@
+"""Which events of a stream carry output, and what the stream tells of usage and of its end; by dialect.
+
+Output is content, reasoning, tool arguments and refusals. Roles, names of tools, comments and usage are none.
+The readers are handed every event of every stream while others wait to be timed, so they look only where
+output can be. What is not of the dialect raises TypeError or AttributeError, as it comes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from evaluators.exchange import Endpoint
+
+Event = Mapping[str, Any]
+
+
+class Output(ABC):
+    """One answer as far as it came."""
+
+    __slots__ = ("cached_tokens", "ended", "failure", "prompt_tokens", "tokens")
+
+    def __init__(self) -> None:
+        self.ended = False
+        """The model was seen to finish."""
+        self.failure = False
+        """The engine gave up, and says so in the stream."""
+        self.tokens: int | None = None
+        self.prompt_tokens: int | None = None
+        self.cached_tokens: int | None = None
+
+    @abstractmethod
+    def take(self, event: Event) -> bool:
+        """Whether the event carries output."""
+
+    def _finish(self, reason: str) -> None:
+        self.ended = True
+        if reason in ("error", "abort"):
+            self.failure = True
+
+    def _openai_usage(self, usage: Event, prompt: str, output: str) -> None:
+        self.tokens = _count(usage.get(output), self.tokens)
+        self.prompt_tokens = _count(usage.get(prompt), self.prompt_tokens)
+        details = usage.get(f"{prompt}_details")
+        if details:
+            self.cached_tokens = _count(details.get("cached_tokens"), self.cached_tokens)
+
+
+class ChatOutput(Output):
+    """OpenAI chat completions."""
+
+    __slots__ = ()
+
+    def take(self, event: Event) -> bool:
+        carried = False
+        for choice in event.get("choices") or ():
+            delta = choice.get("delta")
+            if delta and not carried:
+                carried = bool(
+                    delta.get("content")
+                    or delta.get("reasoning_content")
+                    or delta.get("reasoning")
+                    or delta.get("refusal")
+                    or ("tool_calls" in delta and _calls(delta["tool_calls"]))
+                    or ("function_call" in delta and (delta["function_call"] or {}).get("arguments"))
+                )
+            if reason := choice.get("finish_reason"):
+                self._finish(reason)
+        if usage := event.get("usage"):
+            self._openai_usage(usage, "prompt_tokens", "completion_tokens")
+        if event.get("error"):
+            self.failure = True
+        return carried
+
+
+class CompletionsOutput(Output):
+    """OpenAI completions."""
+
+    __slots__ = ()
+
+    def take(self, event: Event) -> bool:
+        carried = False
+        for choice in event.get("choices") or ():
+            if choice.get("text"):
+                carried = True
+            if reason := choice.get("finish_reason"):
+                self._finish(reason)
+        if usage := event.get("usage"):
+            self._openai_usage(usage, "prompt_tokens", "completion_tokens")
+        if event.get("error"):
+            self.failure = True
+        return carried
+
+
+_RESPONSES_DELTAS = frozenset(
+    f"response.{kind}.delta"
+    for kind in (
+        "output_text",
+        "refusal",
+        "reasoning",
+        "reasoning_text",
+        "reasoning_summary",
+        "reasoning_summary_text",
+        "function_call_arguments",
+        "custom_tool_call_input",
+        "mcp_call_arguments",
+        "code_interpreter_call_code",
+    )
+)
+_RESPONSES_ENDS = frozenset({"response.completed", "response.incomplete"})
+_RESPONSES_FAILURES = frozenset({"response.failed", "response.cancelled", "error"})
+
+
+class ResponsesOutput(Output):
+    """OpenAI responses."""
+
+    __slots__ = ()
+
+    def take(self, event: Event) -> bool:
+        kind = event.get("type")
+        if kind in _RESPONSES_DELTAS:
+            return bool(event.get("delta"))
+        if kind in _RESPONSES_ENDS:
+            self.ended = True
+            response = event.get("response") or {}
+            if usage := response.get("usage"):
+                self._openai_usage(usage, "input_tokens", "output_tokens")
+        elif kind in _RESPONSES_FAILURES or event.get("error"):
+            self.failure = True
+        return False
+
+
+class MessagesOutput(Output):
+    """Anthropic messages."""
+
+    __slots__ = ()
+
+    def take(self, event: Event) -> bool:
+        kind = event.get("type")
+        if kind == "content_block_delta":
+            delta = event.get("delta") or {}
+            return bool(delta.get("text") or delta.get("thinking") or delta.get("partial_json"))
+        if kind == "message_start":
+            self._usage((event.get("message") or {}).get("usage"))
+        elif kind == "message_delta":
+            if (event.get("delta") or {}).get("stop_reason"):
+                self.ended = True
+            self._usage(event.get("usage"))
+        elif kind == "error" or event.get("error"):
+            self.failure = True
+        return False
+
+    def _usage(self, usage: Event | None) -> None:
+        if usage:
+            self.tokens = _count(usage.get("output_tokens"), self.tokens)
+            self.prompt_tokens = _count(usage.get("input_tokens"), self.prompt_tokens)
+            self.cached_tokens = _count(usage.get("cache_read_input_tokens"), self.cached_tokens)
+
+
+OUTPUTS: Mapping[Endpoint, Callable[[], Output]] = {
+    Endpoint.CHAT_COMPLETIONS: ChatOutput,
+    Endpoint.COMPLETIONS: CompletionsOutput,
+    Endpoint.RESPONSES: ResponsesOutput,
+    Endpoint.MESSAGES: MessagesOutput,
+}
+
+
+def _calls(calls: Any) -> bool:
+    for call in calls or ():
+        if (call.get("function") or {}).get("arguments") or (call.get("custom") or {}).get("input"):
+            return True
+    return False
+
+
+def _count(told: Any, before: int | None) -> int | None:
+    return told if type(told) is int else before
