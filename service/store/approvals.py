@@ -59,15 +59,6 @@ def current_approval(db: Database, model: str, tier: str) -> Approval | None:
     return None if document is None else Approval(**json.loads(document))
 
 
-def current_approvals(db: Database, model: str) -> dict[str, Approval]:
-    """The same for every tier of a model that has one."""
-    with db.read() as connection:
-        rows = connection.execute(
-            select(approvals.c.tier, approvals.c.document).where(approvals.c.model == model)
-        ).all()
-    return {row.tier: Approval(**json.loads(row.document)) for row in rows}
-
-
 def put_approval(
     db: Database, approval: Approval, *, route: Route | None = None, expect: int | None = None
 ) -> Route | None:

@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Select,
-    String,
-    and_,
-    bindparam,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import BigInteger, ColumnElement, Connection, Row, Select, and_, bindparam, or_, select
 
 from service.decision.eprocess import H5
-from service.decision.evidence import Coverage
 from service.decision.policy import Hypothesis, Policy
 from service.decision.tally import Tally
-from service.store.counters import Count, ledger_key, split_ledger_key
 from service.store.counting import DRIFT_UNIT, Counts, Sums
 from service.store.database import Database
 from service.store.evidence import (
@@ -40,18 +27,14 @@ from service.store.evidence import (
     tally_of,
     within,
 )
-from service.store.schema import ledger_counters
-from service.store.tally_tables import stratum_sums, stratum_tallies, takings, tenant_tallies
+from service.store.tally_tables import stratum_sums, stratum_tallies, tenant_tallies
 from service.store.units import Arm, Kind
-from service.strata import TENANT, UNIVERSE
+from service.strata import UNIVERSE
 
 Partitioned = Mapping[str, Mapping[str, Tally]]
 """Tallies by evaluator, and within it by stratum or tenant."""
-MOST_TENANTS = 50
-"""Tenants that are told apart where coverage is concerned: no more can hold 2 % of the traffic each."""
 LEAST_EXCESS = 3.0
 """Units of harm beyond the margin with which a stratum is worth a look."""
-_OTHERS = f"{TENANT}=(others)"
 
 
 def suspicious_strata(
@@ -63,7 +46,8 @@ def suspicious_strata(
     universe: frozenset[str] = UNIVERSE,
     present: Versions = ANY_VERSION,
 ) -> dict[Place, dict[str, dict[str, Tally]]]:
-    """Strata that could show harm, by their sums alone: no histogram of the others is read.
+    """Strata that could show harm, by their sums alone: no histogram of the others is read, nor of those
+    whose units have one pair each.
 
     With units of mean differences D, log E_HARM(m) <= .9 sum(D - m) / (1 + m), since log(1 + x) <= x and .9
     is the largest bet. So a stratum whose sum is below `LEAST_EXCESS` has an e-value of at most 15, and one
@@ -83,20 +67,29 @@ def suspicious_strata(
     most = Counter[str]()
     for (_, _, stratum), times in discordant.items():
         most[stratum] = max(most[stratum], times)
-    statement = _suspicious(tuple((each.evaluator, each.margin, each.hypothesis) for each in policy.visible))
+    criteria = tuple((each.evaluator, each.margin, each.hypothesis) for each in policy.visible)
+    bounds = {evaluator: (_per_unit(margin), hypothesis) for evaluator, margin, hypothesis in criteria}
     asked = {
         **at_places(model, places, present),
-        "least": int(least * DRIFT_UNIT),
-        "once": [name for name, times in most.items() if times == 1],
-        "least_once": int((least - 1) * DRIFT_UNIT),
-        "often": [name for name, times in most.items() if times > 1],
-        "least_often": int((least - max(most.values(), default=0)) * DRIFT_UNIT),
+        "least": int((least - max(most.values(), default=0)) * DRIFT_UNIT),
     }
-    counts: defaultdict[tuple[str, ...], list[TallyCount]] = defaultdict(list)
-    for tier, arm, epoch, evaluator, stratum, *count in connection.execute(statement, asked).all():
+    counts: defaultdict[_Stratum, list[TallyCount]] = defaultdict(list)
+    histograms: set[_Stratum] = set()
+    for tier, arm, epoch, evaluator, stratum, *amounts in connection.execute(_suspicious(criteria), asked):
         # Here, since PostgreSQL would compare every row with a list of parameters, name by name.
-        if stratum in universe:
-            counts[tier, arm, epoch, evaluator, stratum].append(TallyCount(*count))
+        if stratum not in universe:
+            continue
+        key, sums = _Stratum(tier, arm, epoch, evaluator, stratum), Sums(*map(int, amounts))
+        exact = int((least - most[stratum]) * DRIFT_UNIT)
+        if not _exceeds(sums, *bounds[evaluator], exact):
+            continue
+        if sums.pairs == sums.units and not sums.unscored:
+            counts[key] += _of_single_pairs(sums)
+        else:
+            histograms.add(key)
+    for tier, arm, epoch, evaluator, stratum, *count in _histograms(connection, model, histograms, present):
+        if (key := _Stratum(tier, arm, epoch, evaluator, stratum)) in histograms:
+            counts[key].append(TallyCount(*count))
     ahead = Counts()
     for parts in overtook:
         for stratum in dict.fromkeys(name for part in parts for name in part.every_stratum):
@@ -104,7 +97,7 @@ def suspicious_strata(
                 ahead.add_within(stratum, parts, -1)
     for each, amount in ahead.strata.items():
         taken = TallyCount(each.kind, each.reason, each.pairs, each.harm, each.benefit, amount)
-        counts[each.tier, each.arm, each.epoch, each.evaluator, each.stratum].append(taken)
+        counts[_Stratum(each.tier, each.arm, each.epoch, each.evaluator, each.stratum)].append(taken)
     strata: dict[Place, dict[str, dict[str, Tally]]] = {place: {} for place in places}
     for (tier, arm, epoch, evaluator, stratum), listed in counts.items():
         tally = tally_of(listed)
@@ -113,154 +106,87 @@ def suspicious_strata(
     return strata
 
 
+class _Stratum(NamedTuple):
+    """One stratum of one evaluator at one place."""
+
+    tier: str
+    arm: str
+    epoch: str
+    evaluator: str
+    stratum: str
+
+
+def _of_single_pairs(sums: Sums) -> list[TallyCount]:
+    """What `stratum_tallies` holds of units that have one pair each: their sums say it all."""
+    unit = Kind.UNIT.value
+    counts = [
+        TallyCount(unit, "", 1, 1, 0, sums.harm),
+        TallyCount(unit, "", 1, 0, 1, sums.benefit),
+        TallyCount(unit, "", 1, 0, 0, sums.pairs - sums.harm - sums.benefit),
+        TallyCount(Kind.BOTH_FAILED.value, "", 0, 0, 0, sums.both_failed),
+        TallyCount(Kind.NOT_COUNTED.value, "", 0, 0, 0, sums.not_counted),
+    ]
+    return [each for each in counts if each.amount]
+
+
+def _histograms(
+    connection: Connection, model: str, wanted: Collection[_Stratum], present: Versions
+) -> Iterable[Row[Any]]:
+    """The rows of these strata, and of a few that are named by their parts alone."""
+    if not wanted:
+        return ()
+    places = {Place(each.tier, each.arm, each.epoch) for each in wanted}
+    names = {name: sorted({getattr(each, name) for each in wanted}) for name in ("evaluator", "stratum")}
+    asked = {
+        **at_places(model, places, present),
+        "evaluators": names["evaluator"],
+        "strata": names["stratum"],
+    }
+    return connection.execute(_HISTOGRAMS, asked).all()
+
+
+_HISTOGRAMS: Select[Any] = select(
+    *(stratum_tallies.c[name] for name in (*_Stratum._fields, *TallyCount._fields))
+).where(
+    within(stratum_tallies),
+    stratum_tallies.c.evaluator.in_(bindparam("evaluators", expanding=True)),
+    stratum_tallies.c.stratum.in_(bindparam("strata", expanding=True)),
+)
+
+
 @lru_cache(maxsize=8)
 def _suspicious(criteria: tuple[tuple[str, float, Hypothesis], ...]) -> Select[Any]:
-    """The histograms of strata whose units exceed the margin by `least` in sum, 2^-32; made once."""
-    sums, counted = stratum_sums, stratum_tallies
-    key = (*Place._fields, "evaluator", "stratum")
-    chosen = (
-        select(*(sums.c[name] for name in (*key, "version")))
-        .where(
-            within(sums),
-            or_(
-                _beyond(criteria, bindparam("least", type_=BigInteger)),
-                sums.c.stratum.in_(bindparam("once", expanding=True))
-                & _beyond(criteria, bindparam("least_once", type_=BigInteger)),
-                sums.c.stratum.in_(bindparam("often", expanding=True))
-                & _beyond(criteria, bindparam("least_often", type_=BigInteger)),
-            ),
-        )
-        .subquery()
+    """The sums of strata whose units exceed the margin by `least` in sum, 2^-32; made once."""
+    sums, least = stratum_sums, bindparam("least", type_=BigInteger)
+    return select(*(sums.c[name] for name in (*_Stratum._fields, *Sums._fields))).where(
+        within(sums), _beyond(criteria, least)
     )
-    at = and_(
-        counted.c.model == bindparam("model", type_=String),
-        *(counted.c[name] == chosen.c[name] for name in (*key, "version")),
-    )
-    return select(*(counted.c[name] for name in (*key, *TallyCount._fields))).join(chosen, at)
+
+
+def _per_unit(margin: float) -> int:
+    """The margin in 2^-32, less what rounding may take from the drift of each unit."""
+    return int(margin * DRIFT_UNIT) - 1
+
+
+def _exceeds(sums: Sums, per_unit: int, hypothesis: Hypothesis, least: int) -> bool:
+    """What `_beyond` says, of one row."""
+    allowed = sums.units * per_unit
+    upward = sums.drift - allowed >= least
+    return upward or (hypothesis is Hypothesis.EQUIVALENT and -sums.drift - allowed >= least)
 
 
 def _beyond(
     criteria: Iterable[tuple[str, float, Hypothesis]], least: ColumnElement[int]
 ) -> ColumnElement[bool]:
-    """Whether a stratum exceeds the margin so far; either way, if either is harm.
-
-    Sums in 2^-32 are rounded, by less than one for each unit.
-    """
+    """Whether a stratum exceeds the margin so far; either way, if either is harm."""
     conditions = []
     for evaluator, margin, hypothesis in criteria:
-        excess = stratum_sums.c.drift - stratum_sums.c.units * (int(margin * DRIFT_UNIT) - 1)
-        beyond = excess >= least
+        allowed = stratum_sums.c.units * _per_unit(margin)
+        beyond = stratum_sums.c.drift - allowed >= least
         if hypothesis is Hypothesis.EQUIVALENT:
-            other = -stratum_sums.c.drift - stratum_sums.c.units * (int(margin * DRIFT_UNIT) - 1)
-            beyond = or_(beyond, other >= least)
+            beyond = or_(beyond, -stratum_sums.c.drift - allowed >= least)
         conditions.append(and_(stratum_sums.c.evaluator == evaluator, beyond))
     return or_(*conditions)
-
-
-def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:
-    """Requests by stratum, as they came and as they count; see `coverage_at`."""
-    place = Place(tier, Arm.CANDIDATE.value, epoch)
-    with db.read() as connection:
-        return coverage_at(connection, model, [place])[place]
-
-
-def coverage_at(connection: Connection, model: str, places: Sequence[Place]) -> dict[Place, Coverage]:
-    """Requests by stratum, as they came and as they count.
-
-    Crossed strata are compared with all traffic, which proxies count; those that only a worker can tell, and
-    tenants, with all captures that were taken up. A request counts under several evaluators, and under recall
-    with a pair for each needle: were all of these added up, long contexts would crowd out the rest. So a
-    stratum has as many as its busiest evaluator. Of a closed conversation every request counts, or the few
-    first turns of each would crowd out the many late ones.
-    """
-    crossed, taken = _traffic(connection, model), _taken(connection, model)
-    traffic = {**crossed, **taken}
-    evidence = _units_by_tenant(connection, model, places, taken)
-    rows = connection.execute(_COVERED, at_places(model, places)).all()
-    for tier, arm, epoch, stratum, number in rows:
-        if number and (place := Place(tier, arm, epoch)) in evidence:
-            evidence[place][stratum] = int(number)
-    return {place: Coverage(traffic=traffic, evidence=evidence[place]) for place in places}
-
-
-_COVERED: Select[Any] = (
-    select(
-        *(stratum_sums.c[name] for name in (*Place._fields, "stratum")),
-        func.max(stratum_sums.c.units + stratum_sums.c.further),
-    )
-    .where(within(stratum_sums))
-    .group_by(*(stratum_sums.c[name] for name in (*Place._fields, "stratum")))
-)
-
-
-def _traffic(connection: Connection, model: str) -> dict[str, int]:
-    """Eligible requests by crossed stratum, from the mirror ledger."""
-    prefix = ledger_key(Count.TRAFFIC, model, "-").removesuffix("-")
-    seen = connection.execute(
-        select(ledger_counters.c.counter, func.sum(ledger_counters.c.amount))
-        .where(ledger_counters.c.counter.startswith(prefix, autoescape=True))
-        .group_by(ledger_counters.c.counter)
-    ).all()
-    return {split_ledger_key(counter).detail: int(amount) for counter, amount in seen}
-
-
-def _taken(connection: Connection, model: str) -> dict[str, int]:
-    """Captures taken up, by what a worker tells of them; the smallest tenants as one."""
-    of_tenant = takings.c.stratum.startswith(f"{TENANT}=", autoescape=True)
-    columns = (takings.c.stratum, takings.c.amount)
-    chosen = select(*columns).where(takings.c.model == model)
-    found = {name: int(amount) for name, amount in connection.execute(chosen.where(~of_tenant)).all()}
-    largest = chosen.where(of_tenant).order_by(takings.c.amount.desc(), takings.c.stratum)
-    listed = connection.execute(largest.limit(MOST_TENANTS + 1)).all()
-    tenants = {name: int(amount) for name, amount in listed[:MOST_TENANTS]}
-    if len(listed) > MOST_TENANTS:
-        every = select(func.sum(takings.c.amount)).where(takings.c.model == model, of_tenant)
-        tenants[_OTHERS] = int(connection.execute(every).scalar_one()) - sum(tenants.values())
-    return {**found, **tenants}
-
-
-def _units_by_tenant(
-    connection: Connection, model: str, places: Sequence[Place], taken: Mapping[str, int]
-) -> dict[Place, dict[str, int]]:
-    """What counts of each tenant in `taken`."""
-    found: dict[Place, dict[str, int]] = {place: {} for place in places}
-    named = [name.partition("=")[2] for name in taken if name.startswith(f"{TENANT}=") and name != _OTHERS]
-    asked = at_places(model, places)
-    by_evaluator: Counter[tuple[Place, str]] = Counter()
-    rows = connection.execute(_OF_TENANTS, {**asked, "tenants": named}).all()
-    for tier, arm, epoch, evaluator, tenant, number in rows:
-        place, name = Place(tier, arm, epoch), f"{TENANT}={tenant}"
-        if place not in found:
-            continue
-        if number:
-            found[place][name] = max(found[place].get(name, 0), int(number))
-        by_evaluator[place, evaluator] += int(number)
-    if _OTHERS in taken:
-        for tier, arm, epoch, evaluator, number in connection.execute(_OF_ALL_TENANTS, asked):
-            place = Place(tier, arm, epoch)
-            rest = int(number) - by_evaluator[place, evaluator]
-            if rest and place in found:
-                found[place][_OTHERS] = max(found[place].get(_OTHERS, 0), rest)
-    return found
-
-
-_REQUESTS = (Kind.UNIT.value, Kind.FURTHER.value)
-"""Kinds that add up to the requests that count: one a conversation, and its further ones."""
-_BY_EVALUATOR = tuple(tenant_tallies.c[name] for name in (*Place._fields, "evaluator"))
-_OF_ALL_TENANTS: Select[Any] = (
-    select(*_BY_EVALUATOR, func.sum(tenant_tallies.c.amount))
-    .where(within(tenant_tallies), tenant_tallies.c.kind.in_(_REQUESTS))
-    .group_by(*_BY_EVALUATOR)
-)
-_OF_TENANTS: Select[Any] = (
-    select(*_BY_EVALUATOR, tenant_tallies.c.tenant, func.sum(tenant_tallies.c.amount))
-    .where(
-        within(tenant_tallies),
-        tenant_tallies.c.kind.in_(_REQUESTS),
-        tenant_tallies.c.tenant.in_(bindparam("tenants", expanding=True)),
-    )
-    .group_by(*_BY_EVALUATOR, tenant_tallies.c.tenant)
-)
 
 
 def read_tenants(

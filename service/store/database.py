@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy
 from sqlalchemy import Connection, Engine, Table, event, inspect, select
@@ -47,12 +48,23 @@ class StoreEmpty(StoreUnusable):
     """There is no database yet, and who asks is not to make one."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Moment:
+    """A transaction that a task reads in, and what it has read once for all."""
+
+    connection: Connection
+    known: dict[str, Any] = field(default_factory=dict)
+
+
+_T = TypeVar("_T")
+
+
 class Database:
     """An engine of one process (open it after a fork) and the two kinds of transaction there are."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._shared: ContextVar[Connection | None] = ContextVar("shared", default=None)
+        self._shared: ContextVar[_Moment | None] = ContextVar("shared", default=None)
 
     @property
     def shown_url(self) -> str:
@@ -67,17 +79,27 @@ class Database:
     def one_moment(self) -> Iterator[Connection]:
         """Within the block, whatever its task reads sees the same moment: one transaction for all."""
         with self.read() as connection:
-            token = self._shared.set(connection)
+            token = self._shared.set(_Moment(connection=connection))
             try:
                 yield connection
             finally:
                 self._shared.reset(token)
 
+    def once(self, name: str, read: Callable[[], _T]) -> _T:
+        """What `read` gives; within `one_moment` it is asked once, for nothing changes there."""
+        moment = self._shared.get()
+        if moment is None:
+            return read()
+        if name not in moment.known:
+            moment.known[name] = read()
+        found: _T = moment.known[name]
+        return found
+
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction in which every statement sees the same moment."""
         if (shared := self._shared.get()) is not None:
-            yield shared
+            yield shared.connection
             return
         options: dict[str, Any] = {} if self.is_sqlite else {"isolation_level": "REPEATABLE READ"}
         with (

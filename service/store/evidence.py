@@ -83,7 +83,17 @@ def overtaking(
     connection: Connection, model: str, places: Collection[Place], present: Versions = ANY_VERSION
 ) -> Conversations:
     """Conversations that are counted already and do not count yet."""
-    oldest = oldest_awaited(connection, model)
+    return overtaking_since(connection, model, places, oldest_awaited(connection, model), present)
+
+
+def overtaking_since(
+    connection: Connection,
+    model: str,
+    places: Collection[Place],
+    oldest: float | None,
+    present: Versions = ANY_VERSION,
+) -> Conversations:
+    """The same, where it is known when the oldest capture that is still being replayed was taken."""
     if oldest is None:
         return ()
     judged: defaultdict[tuple[str, ...], list[tuple[bool, bool]]] = defaultdict(list)

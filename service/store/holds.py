@@ -58,19 +58,6 @@ def read_holds(db: Database, model: str, tier: str, epoch: str) -> tuple[Hold, .
         )
 
 
-def holds_of(db: Database, model: str) -> dict[tuple[str, str], tuple[Hold, ...]]:
-    """The same for every tier and epoch of a model that has any."""
-    found: dict[tuple[str, str], tuple[Hold, ...]] = {}
-    with db.read() as connection:
-        rows = connection.execute(
-            select(holds).where(holds.c.model == model).order_by(holds.c.at, holds.c.kind)
-        ).all()
-    for row in rows:
-        hold = Hold(kind=HoldKind(row.kind), reason=row.reason, at=row.at, ended_at=row.ended_at)
-        found[row.tier, row.epoch] = (*found.get((row.tier, row.epoch), ()), hold)
-    return found
-
-
 def begin_hold(
     db: Database, *, model: str, tier: str, epoch: str, kind: HoldKind, reason: str, at: float, actor: str
 ) -> bool:

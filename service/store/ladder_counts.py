@@ -9,8 +9,10 @@ from sqlalchemy import Connection
 
 from service.decision.evidence import Coverage
 from service.decision.policy import Policy
-from service.store.breakdown import Partitioned, coverage_at, suspicious_strata, tenants_at
-from service.store.evidence import ANY_VERSION, Place, TalliesAt, Versions, overtaking, tallies_at
+from service.store.breakdown import Partitioned, suspicious_strata, tenants_at
+from service.store.coverage import coverage_at
+from service.store.evidence import ANY_VERSION, Place, TalliesAt, Versions, overtaking_since, tallies_at
+from service.store.ladder_facts import LadderFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,7 @@ def read_counts(
     model: str,
     candidates: Sequence[Place],
     control: Place,
+    facts: LadderFacts,
     *,
     policy: Policy,
     universe: frozenset[str],
@@ -37,7 +40,7 @@ def read_counts(
 ) -> LadderCounts:
     """Of the candidates, and of the control the tallies alone."""
     places = [*candidates, control]
-    overtook = overtaking(connection, model, places, present)
+    overtook = overtaking_since(connection, model, places, facts.awaited, present)
     tenants: Mapping[Place, Partitioned] = {place: {} for place in candidates}
     if policy.tenant_share_cap is not None:
         tenants = tenants_at(connection, model, candidates, overtook, present)
@@ -45,5 +48,5 @@ def read_counts(
         tallies=tallies_at(connection, model, places, overtook, present),
         strata=suspicious_strata(connection, model, candidates, policy, overtook, universe, present),
         tenants=tenants,
-        coverage=coverage_at(connection, model, candidates),
+        coverage=coverage_at(connection, model, candidates, facts),
     )

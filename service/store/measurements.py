@@ -17,7 +17,7 @@ number and spends nothing: `run=None`.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -135,19 +135,6 @@ def put_measurement(db: Database, measurement: Measurement) -> None:
         connection.execute(
             insert.on_conflict_do_update(index_elements=list(measurements.primary_key.columns), set_=told)
         )
-
-
-def latest_measurements(
-    db: Database, model: str, epochs: Collection[str]
-) -> dict[tuple[str, str, Gate], Measurement]:
-    """The last one of each tier, epoch and gate in these epochs, however old."""
-    of = measurements.c
-    with db.read() as connection:
-        rows = connection.execute(
-            select(measurements).where(of.model == model, of.epoch.in_(sorted(epochs))).order_by(of.at)
-        ).all()
-    latest = {(row.tier, row.epoch, Gate(row.gate)): row for row in rows}
-    return {key: _measurement(row) for key, row in latest.items()}
 
 
 def latest_measurement(

@@ -57,10 +57,14 @@ def read_words(db: Database, model: str, tier: str) -> list[Word]:
 
 
 def read_settlements(db: Database) -> dict[TierKey, Settlement]:
-    """Every tier that was ever heard of."""
-    with db.read() as connection:
-        rows = connection.execute(select(tier_artifacts)).mappings()
-        return {(row["model"], row["tier"]): _settlement_of(row) for row in rows}
+    """Every tier that was ever heard of; within one moment read once, however many tiers ask."""
+
+    def read() -> dict[TierKey, Settlement]:
+        with db.read() as connection:
+            rows = connection.execute(select(tier_artifacts)).mappings()
+            return {(row["model"], row["tier"]): _settlement_of(row) for row in rows}
+
+    return db.once("settlements", read)
 
 
 def _words(connection: Connection, model: str, tier: str) -> list[Word]:

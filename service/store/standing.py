@@ -23,16 +23,16 @@ from service.decision.verdict import Decision, Verdict
 from service.fleet import Ladder, Route, Tier
 from service.store.account import LedgerAccount
 from service.store.adjudicated import labels_at
-from service.store.approvals import Approval, current_approvals
+from service.store.approvals import Approval
 from service.store.captures import Captures
 from service.store.database import Database
-from service.store.epochs import Epochs, Look, epochs_of, fix
+from service.store.epochs import Epochs, Look, fix
 from service.store.evidence import Place, Versions
-from service.store.holds import BARRING, FREEZING, Hold, holds_of
+from service.store.holds import BARRING, FREEZING, Hold
 from service.store.interventions import Intervention
 from service.store.ladder_counts import read_counts
+from service.store.ladder_facts import LadderFacts, read_facts
 from service.store.ledger import account
-from service.store.measurements import latest_measurements
 from service.store.routes import current_route
 from service.store.units import Arm
 from service.strata import UNIVERSE
@@ -170,10 +170,13 @@ def route_of(db: Database, ladder: Ladder) -> Route:
     """The route that is followed: the one in force, but while it names a tier that is not configured (any
     more) proxies let the baseline serve alone.
     """
-    route = issued_route(db, ladder)
-    if set(route.weights) <= {tier.name for tier in ladder.tiers}:
-        return route
-    return replace(route, weights={ladder.baseline.name: 100})
+    return _followed(ladder, issued_route(db, ladder))
+
+
+def _followed(ladder: Ladder, issued: Route) -> Route:
+    if set(issued.weights) <= {tier.name for tier in ladder.tiers}:
+        return issued
+    return replace(issued, weights={ladder.baseline.name: 100})
 
 
 def read_standing(
@@ -186,11 +189,11 @@ def read_standing(
     last = len(ladder.tiers) if up_to is None else ladder.rung(up_to) + 1
     tiers = ladder.candidates
     with db.one_moment() as connection:
-        route = route_of(db, ladder)
-        seen = _look(db, connection, ladder, tiers, question, route=route, now=now)
-        approvals, holds = current_approvals(db, ladder.model), holds_of(db, ladder.model)
-        epochs = epochs_of(connection, ladder.model)
-    evidence = _fixed(db, ladder, seen, epochs, question, now=now)
+        facts = read_facts(connection, ladder.model)
+        route = _followed(ladder, facts.route or Route.only(ladder.model, ladder.baseline.name))
+        seen = _look(connection, ladder, tiers, question, facts, route=route, now=now)
+    approvals, holds = facts.approvals, facts.holds
+    evidence = _fixed(db, ladder, seen, facts.epochs, question, now=now)
     evidence = with_skips(question.policy, evidence)
     verdicts = decide_ladder(question.policy, evidence)
     rungs = [
@@ -244,11 +247,11 @@ def _by(decided: Intervention) -> str:
 
 
 def _look(
-    db: Database,
     connection: Connection,
     ladder: Ladder,
     tiers: Sequence[Tier],
     question: Question,
+    facts: LadderFacts,
     *,
     route: Route,
     now: float,
@@ -265,12 +268,12 @@ def _look(
         model,
         list(candidates.values()),
         control,
+        facts,
         policy=question.policy,
         universe=question.universe,
         present=question.present,
     )
-    epochs = {place.epoch for place in candidates.values()}
-    measured = {key: found.measured(now=now) for key, found in latest_measurements(db, model, epochs).items()}
+    measured = {key: found.measured(now=now) for key, found in facts.measurements.items()}
     labels = labels_at(connection, model, list(candidates.values()), question.present)
     can_run = bool(baseline.shadow) or question.control_on_serving or not route.weights.get(baseline.name)
     found = []

@@ -15,8 +15,6 @@ from service.decision.policy import Criterion, Hypothesis, Policy
 from service.decision.tally import Tally, Triple
 from service.store.breakdown import (
     LEAST_EXCESS,
-    MOST_TENANTS,
-    read_coverage,
     read_strata,
     read_tenants,
     suspicious_strata,
@@ -25,8 +23,10 @@ from service.store.capture import capture_id
 from service.store.closing import close_idle
 from service.store.counters import Count, ledger_key
 from service.store.counting import Counts, part_of
+from service.store.coverage import read_coverage
 from service.store.database import open_database
 from service.store.evidence import Place, overtaking
+from service.store.ladder_facts import MOST_TENANTS
 from service.store.leases import lease
 from service.store.pairs import add_counts, record
 from service.store.recount import recount

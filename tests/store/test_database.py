@@ -37,6 +37,23 @@ def ids(database):
         return list(connection.execute(select(schema.captures.c.capture_id)).scalars())
 
 
+def test_within_one_moment_what_is_asked_once_is_not_asked_again(database):
+    asked = []
+
+    def read():
+        asked.append(1)
+        return len(asked)
+
+    assert [database.once("it", read), database.once("it", read)] == [1, 2]
+    with database.one_moment():
+        assert [database.once("it", read), database.once("it", read), database.once("more", read)] == [
+            3,
+            3,
+            4,
+        ]
+    assert database.once("it", read) == 5
+
+
 def test_an_empty_database_gets_its_tables_and_opens_again(database, database_url):
     with database.write() as connection:
         connection.execute(insert(schema.captures).values(ROW))

@@ -15,7 +15,6 @@ from service.store.measurements import (
     Measurement,
     held_to,
     latest_measurement,
-    latest_measurements,
     put_measurement,
 )
 
@@ -52,19 +51,6 @@ def test_the_latest_counts(database: Database) -> None:
         numbers={"pass_rate": 0.97, "requests": 4000},
         age_seconds=50.0,
     )
-
-
-def test_of_every_tier_epoch_and_gate_the_latest_is_found_however_old(database: Database) -> None:
-    for at in (1.0, 3.0, 2.0):
-        put_measurement(database, measurement(at=at))
-    put_measurement(database, measurement(at=9.0, tier="w4a16"))
-    put_measurement(database, measurement(at=9.0, epoch="e2"))
-    put_measurement(database, measurement(at=9.0, model="n"))
-    found = latest_measurements(database, "m", {"e1"})
-    assert {key: each.at for key, each in found.items()} == {
-        ("w8a8", "e1", Gate.SLO): 3.0,
-        ("w4a16", "e1", Gate.SLO): 9.0,
-    }
 
 
 def test_the_jth_run_of_an_epoch_is_held_to_alpha_j(database: Database) -> None:
