@@ -26,6 +26,7 @@ from service.approval.jobs import job_routes
 from service.approval.ladders import ladder_routes
 from service.approval.logs import log_routes
 from service.approval.metrics import Meters, metrics_routes
+from service.approval.reports import report_routes
 from service.approval.schemas import ErrorAnswer
 from service.approval.verdicts import verdict_routes
 from service.store import tokens
@@ -86,7 +87,7 @@ def create_app(
     )
     changing = (approval_routes, intervention_routes, job_routes)
     reading = (ladder_routes, verdict_routes, detail_routes, epoch_routes)
-    for routes in (*reading, *changing, log_routes, adjudication_routes):
+    for routes in (*reading, *changing, report_routes, log_routes, adjudication_routes):
         api.include_router(routes(desk))
     app.include_router(api)
     app.include_router(probes.probe_routes(desk))

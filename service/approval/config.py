@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from evaluators.rubrics import Rubric
 from service.decision.evidence import Attribution
@@ -25,6 +26,26 @@ class Adjudicating:
     """By evaluator."""
     queued: tuple[str, ...]
     """Evaluators whose pairs are queued."""
+
+
+class WrittenReport(Protocol):
+    """A report in one of its forms."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def media_type(self) -> str: ...
+    @property
+    def policy(self) -> str:
+        """Content-Security-Policy under which a browser shows it; empty where it is not shown by one."""
+        ...
+
+    @property
+    def file_name(self) -> str: ...
+
+
+ReportMaker = Callable[[str, str, str, float], WrittenReport]
+"""By job, or how its name begins; html, md or json; en or zh; unix seconds. KeyError for an unknown job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +74,8 @@ class ApiConfig:
     """How long a body may take to arrive; slower is 408."""
     jobs: JobTerms | None = None
     """What shadow jobs are held to; None: none can begin."""
+    reports: ReportMaker | None = None
+    """Writes the reports of shadow jobs; None: there are none."""
     adjudication: Adjudicating | None = None
     """None where texts cannot be opened: then nobody is given any."""
     promotion: Promotion = AT_ONCE

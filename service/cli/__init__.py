@@ -2,7 +2,7 @@
 
 `setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions ·
 `adjudicate` next,
-export, import, status · `corpus` show, import, export, manifest, forget · `shadow` run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan, `money` · `score` · `recount`. A module imports what is slow to
+export, import, status · `corpus` show, import, export, manifest, forget · `shadow` run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan, `money` · `score` · `recount` · `report`. A module imports what is slow to
 load (scipy, SQLAlchemy, pydantic) inside the command that needs it, so that `tiergate --help` and a typing
 mistake are answered at once.
 """
@@ -29,6 +29,7 @@ from service.cli import (
     prescreen,
     proxy,
     recount,
+    report,
     score,
     setup,
     shadow,
@@ -52,7 +53,7 @@ def _tell_version(asked: bool) -> None:
 
 
 for group in (
-    *(setup, up, demo, drill, proxy, api, gate, shadow, corpus),
+    *(setup, up, demo, drill, proxy, api, gate, shadow, report, corpus),
     *(prescreen, differences, adjudicate, interventions, policy, offline, money, score, recount),
 ):
     group.register(app)

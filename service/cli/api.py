@@ -82,10 +82,20 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
     from evaluators.rubrics import rubric_of
     from service.approval.config import Adjudicating, ApiConfig
     from service.dashboard.overview import STYLE_PATH, Look, overview
+    from service.report.forms import Form, Written, written
+    from service.report.gathering.composing import Sources
+    from service.report.gathering.kept import report_of
+    from service.report.words import Language
     from service.settings.questions import epochs_of, job_terms_of, question_of
     from service.store.standing import read_account, read_standing
 
     epochs = epochs_of(settings, db)
+    question = question_of(settings, db)
+    sources = Sources(db=db, captures=captures, ladders=settings.ladders, question=question)
+
+    def write_report(job: str, form: str, language: str, now: float) -> Written:
+        return written(report_of(sources, job, now=now), Form(form), Language(language))
+
     config = ApiConfig(
         ladders=settings.ladders,
         policy=settings.policy,
@@ -97,13 +107,13 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         allowed_origins=settings.api.allowed_origins,
         promotion=settings.promotion,
         jobs=job_terms_of(settings, db),
+        reports=write_report,
         adjudication=Adjudicating(
             keyring=settings.keyring,
             rubrics={evaluator.name: rubric_of(evaluator) for evaluator in settings.evaluators},
             queued=settings.adjudication.evaluators,
         ),
     )
-    question = question_of(settings, db)
 
     def look() -> Look:
         now = time.time()

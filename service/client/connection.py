@@ -164,6 +164,24 @@ class TiergateClient:
         """End it; a block that is being run is broken off."""
         return self._ask("DELETE", _job(job))
 
+    def report_of(self, job: str) -> str:
+        """Where the report of a shadow job is."""
+        return f"{_job(job)}/report"
+
+    def latest_report_of(self, model: str) -> str:
+        """Where the latest report of a model is."""
+        return f"{_model(model)}/shadow-report"
+
+    def report(self, path: str, *, form: str, language: str) -> str:
+        """The report at a path of one of these two, as text; `form` is html, md or json, `language` en or zh."""
+        answer, content = self._fetch("GET", path, question={"format": form, "lang": language})
+        if not answer.is_success:
+            _document(answer, content)  # which raises what the API said
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise AnswerUnreadable(f"{answer.url} answered with something that is no text") from error
+
     def decisions(self, model: str, *, after: int = 0, limit: int = 100) -> Document:
         """The decision log of a model, oldest first, from after sequence number `after`."""
         question = {"after": str(after), "limit": str(limit)}
@@ -210,6 +228,16 @@ class TiergateClient:
         question: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> Document:
+        return _document(*self._fetch(method, path, question=question, body=body))
+
+    def _fetch(
+        self,
+        method: str,
+        path: str,
+        *,
+        question: Mapping[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> tuple[httpx.Response, bytes]:
         try:
             with self._http.stream(method, path, params=question, json=body) as answer:
                 content = bytearray()
@@ -227,7 +255,7 @@ class TiergateClient:
                 f"cannot reach the API at {self.url}: {error}",
                 "is `tiergate api` or `tiergate up` running, and is --url (TIERGATE_URL) right?",
             ) from error
-        return _document(answer, bytes(content))
+        return answer, bytes(content)
 
 
 def _is_api_url(url: str) -> bool:
