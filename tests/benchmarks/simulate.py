@@ -21,7 +21,7 @@ from tests.benchmarks.ladders import four_tiers, one_tier
 from tests.benchmarks.load_runs import money, single_looks, slo
 from tests.benchmarks.rows import Row, Sizes
 from tests.benchmarks.strata import worst_stratum
-from tests.benchmarks.streams import boundary, clustered, to_pass, to_reject
+from tests.benchmarks.streams import boundary, clustered, clusters_to_pass, to_pass, to_reject
 from tests.benchmarks.turns import late_damage
 from tests.benchmarks.weeks import resubmitted
 from tests.benchmarks.whole import whole
@@ -32,6 +32,7 @@ PARTS = (
     late_damage,
     order_of_completion,
     to_pass,
+    clusters_to_pass,
     to_reject,
     one_tier,
     four_tiers,
