@@ -339,6 +339,16 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(problems: Proble
         ({"store": {"database": "mysql://h/d"}}, "expected sqlite:////PATH/tiergate.db or postgresql://"),
         ({"shadow": {"timeout": "0s"}}, "shadow.timeout"),
         ({"money": {"currency": "euro"}}, "money.currency"),
+        ({"money": {"failure": {"then": [{"step": "person"}]}}}, "a step says its `costs`"),
+        ({"money": {"failure": {"then": [{"stp": "x", "costs": "1x"}]}}}, "did you mean `step`?"),
+        ({"money": {"failure": {"then": [{"step": "x", "price": -1}]}}}, "money.failure.then"),
+        ({"money": {"failure": {"then": [{"step": "x", "price": float("inf")}]}}}, "money.failure.then"),
+        ({"policy": {"alpha": {"gates": "50%"}}}, "alpha_gates must be in (0, 0.5)"),
+        ({"policy": {"load_runs": {"slo_margin": "0pp"}}}, "slo_margin must be in (0, 1)"),
+        ({"policy": {"load_runs": {"power": "70%"}}}, "must rise within (0, 1)"),
+        ({"policy": {"load_runs": {"blocks": 1}}}, "policy.load_runs.blocks"),
+        ({"policy": {"load_runs": {"block_correlation": 2}}}, "policy.load_runs.block_correlation"),
+        ({"policy": {"load_runs": {"failures": "2x"}}}, "did you mean `failure_weight`?"),
     ],
 )
 def test_values_that_cannot_be_meant_are_refused(
