@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import resource
+import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import uvloop
@@ -21,12 +24,15 @@ from service.load.driver import Driver, Prepared
 from service.load.engine_watch import EVERY_SECONDS, EngineWatch
 from service.load.figures import BlockFigures
 from service.load.output import OUTPUTS
-from service.load.plan import BlockPlan
+from service.load.plan import BlockPlan, Part
 from service.load.reckoning import Bounds, reckon
 from service.load.timed import Timed
 
 LEAD_SECONDS = 0.05
 """Between the last preparation and the start of the block."""
+MOST_DESCRIPTORS = 65_536
+SWITCH_SECONDS = 0.0005
+"""After which a thread that computes lets us in."""
 
 Watch = Callable[[], Awaitable[str]]
 """Why the block must end at once, such as clients that no longer get what they are promised, or that it was
@@ -101,16 +107,29 @@ def run_together(
     progress: Progress | None = None,
 ) -> tuple[Block, ...]:
     """The same for blocks of several arms that begin at one moment: for arms with hardware of their own."""
+    _lift_descriptor_limit()
+    switching, collecting = sys.getswitchinterval(), gc.isenabled()
     gc.collect()
     gc.freeze()
-    collecting = gc.isenabled()
     gc.disable()
+    # A thread beside us, such as one that keeps a lease, may hold us up for so long each time.
+    sys.setswitchinterval(SWITCH_SECONDS)
     try:
         return uvloop.run(measure(arms, watch=watch, progress=progress))
     finally:
+        sys.setswitchinterval(switching)
         gc.unfreeze()
         if collecting:
             gc.enable()
+
+
+def _lift_descriptor_limit() -> None:
+    """A connection for every request under way: as many as this process can be allowed."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(ValueError, OSError):  # macOS has a limit that it does not tell
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 async def measure(
@@ -150,6 +169,8 @@ class _Arm:
             requests=[_prepared(request, load.model) for request in load.requests],
             trace=load.trace,
             request_seconds=load.request_seconds,
+            # A rate that was too high would have the sweep wait for answers that are misses already.
+            hopeless_seconds=load.slo.ttft_seconds if plan.part is Part.SWEEP else None,
         )
         self.engines = EngineWatch(self.driver.servers)
 

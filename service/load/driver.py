@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from evaluators.exchange import FaultKind
 from service.fleet import Backend
 from service.load.alarm import Alarm
 from service.load.arrivals import dues, picks
@@ -19,6 +20,7 @@ from service.load.flight import Flight
 from service.load.output import Output
 from service.load.plan import Arrivals, BlockPlan
 from service.load.servers import Server
+from service.load.timed import GIVEN_UP
 
 TICK_SECONDS = 0.1
 LONGEST_RAMP_SECONDS = 10.0
@@ -48,7 +50,10 @@ class Driver:
         requests: Sequence[Prepared],
         trace: Sequence[float],
         request_seconds: float,
+        hopeless_seconds: float | None = None,
     ) -> None:
+        """`request_seconds`: after which a request has failed. `hopeless_seconds`: after which, once the load is
+        over, one without any token is not waited for; None: it is."""
         if not backends:
             raise ValueError(f"tier {plan.tier!r} has no backend to load")
         self.start = 0.0
@@ -61,6 +66,7 @@ class Driver:
         self._plan = plan
         self._requests = requests
         self._request_seconds = request_seconds
+        self._hopeless_seconds = hopeless_seconds
         self._picks = picks(len(requests), plan.seed)
         self._paired = plan.arrivals is Arrivals.TRACE and len(requests) == len(trace)
         """A trace's times go with its own requests."""
@@ -159,18 +165,27 @@ class Driver:
         while self._tick_due <= now:
             self.ticks.append(now - self._tick_due)
             self._tick_due += TICK_SECONDS
-        late = []
-        for flight in self._under_way:  # in the order in which they were due
-            if now - self.start - flight.scheduled < self._request_seconds:
-                break
-            late.append(flight)
-        for flight in late:
-            self.servers[flight.place].give_up(flight)
+        for flight, fault in self._lost_causes(now - self.start):
+            self.servers[flight.place].give_up(flight, fault)
         for server in self.servers:
             server.prune(now)
         self._settle(now)
         if not self._done.is_set():
             self._clock.set(self._tick_due)
+
+    def _lost_causes(self, elapsed: float) -> list[tuple[Flight, str]]:
+        """Requests that nobody waits for any longer, and why."""
+        found: list[tuple[Flight, str]] = []
+        hopeless = self._hopeless_seconds if elapsed >= self._last_offset else None
+        for flight in self._under_way:  # in the order in which they were due
+            waited = elapsed - flight.scheduled
+            if waited >= self._request_seconds:
+                found.append((flight, FaultKind.TIMEOUT))
+            elif hopeless is None:
+                break
+            elif waited > hopeless and flight.first_token is None:
+                found.append((flight, GIVEN_UP))
+        return found
 
     def _settle(self, now: float) -> None:
         all_begun = self._next is None or self._next[0] >= self._plan.seconds

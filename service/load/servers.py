@@ -66,9 +66,9 @@ class Server:
         self.outstanding += 1
         self._dispatch(flight)
 
-    def give_up(self, flight: Flight) -> None:
+    def give_up(self, flight: Flight, fault: str) -> None:
         """It has taken too long: whatever its connection brings now is too late."""
-        flight.fault, flight.ended = FaultKind.TIMEOUT, time.monotonic()
+        flight.fault, flight.ended = fault, time.monotonic()
         self.outstanding -= 1
         if flight.stop is not None:
             flight.stop.abort()

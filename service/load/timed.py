@@ -17,6 +17,8 @@ from service.fleet import Slo
 
 NO_OUTPUT = "no_output"
 """Fault of an answer that is complete and carries nothing: its first token never came."""
+GIVEN_UP = "given_up"
+"""Fault of a request without a token when the load was over and its SLO missed: nobody waited for it."""
 OUT_OF_FILES = "out_of_files"
 """Fault of the generator: no descriptor was left for a connection."""
 

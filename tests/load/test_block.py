@@ -189,6 +189,19 @@ async def test_an_error_in_the_stream_and_an_answer_that_takes_too_long_are_miss
     assert figures.missed == figures.offered
 
 
+async def test_a_sweep_does_not_wait_for_what_is_a_miss_already() -> None:
+    async def script(turn: Turn) -> None:
+        if turn.served.number % 2:
+            await asyncio.Event().wait()
+        await chat(turn, pause=0.1)  # later than the SLO, and answered all the same
+
+    async with scripted(script) as backend:
+        load = load_of(backend, slo=Slo(ttft_seconds=0.05, tpot_seconds=PATIENCE))
+        figures = (await one(plan(part=Part.SWEEP), load)).figures
+    assert figures.passed == 0
+    assert figures.failed["given_up"] > 0
+
+
 async def test_nobody_there_is_unreachable_and_the_block_invalid() -> None:
     async with scripted(chat) as backend:
         pass
