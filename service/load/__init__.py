@@ -5,7 +5,7 @@ it must not. `block.run_block` is the way in; everything about it that can be re
 is pure. The room knows no store: who runs jobs asks it for blocks and keeps what they show.
 
 plan, timed, figures   what a block is to do, one request's times, what a block showed
-arrivals, traces       when requests are due, from a seed or a recorded trace
+arrivals               when requests are due, from a seed or a recorded trace's times
 bodies, output, events what is sent, and which events of the answer carry tokens
 servers, connection, flight, driver, alarm   sending, open or closed loop, and noting when what came
 engine_watch, clients  what engines tell meanwhile; whether clients still get what they are promised

@@ -1,3 +1,0 @@
-"""Where the public traces lie."""
-
-from tests.evaluators.conftest import suites as suites
