@@ -82,6 +82,21 @@ def test_the_suite_agrees_wherever_the_schema_is_supported(draft: str, suites: P
     assert agreed > 1600
 
 
+def test_the_page_lists_what_is_unsupported_with_its_files_and_how_many_cases() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "evaluators.md").read_text(encoding="utf-8")
+    table = page.partition("| unsupported | files of the suite |")[2].partition("\n\n")[0]
+    rows = [line.split(" | ") for line in table.splitlines()[2:]]
+    told = {
+        name: int(count)
+        for place, name in enumerate(DRAFTS)
+        for count in [sum(int(row[2].strip(" |").split(" / ")[place]) for row in rows)]
+    }
+    assert told == {draft: sum(UNSUPPORTED[draft].values()) for draft in DRAFTS}
+    for counted in UNSUPPORTED.values():
+        for case in counted:
+            assert f"`{case.partition('.json')[0]}`" in table
+
+
 # --- no network ---
 
 
