@@ -132,6 +132,7 @@ class Answering:
                 answers.counts[
                     metrics.series(metrics.REPLAYS, model=inquiry.model, tier=name, outcome=ending)
                 ] += 1
+                answers.counts.update(_cached(inquiry.model, name, ask, outcome))
                 if not deserves_second_chance(outcome):
                     break
             outcomes[ask.slot] = outcome
@@ -139,6 +140,21 @@ class Answering:
 
 async def _made(shadow: Callable[[], Shadow]) -> Shadow:
     return shadow()
+
+
+def _cached(model: str, tier: str, ask: Ask, outcome: Outcome) -> Mapping[str, int]:
+    """Tokens of a recall question's prompt by where the engine had them from: its prompt begins as the
+    captured one did, so that all but the question should come from the cache."""
+    if ask.request.needle is None or not isinstance(outcome, Answer):
+        return {}
+    whole, cached = outcome.prompt_tokens, outcome.cached_tokens
+    if whole is None or cached is None:
+        return {}
+    tokens = {"yes": cached, "no": max(0, whole - cached)}
+    return {
+        metrics.series(metrics.PROBE_TOKENS, model=model, tier=tier, cached=told): amount
+        for told, amount in tokens.items()
+    }
 
 
 def _tokens(ask: Ask, outcome: Outcome) -> int:

@@ -18,6 +18,7 @@ CAPTURES = "tiergate_worker_captures_total"
 PAIRS = "tiergate_worker_pairs_total"
 REPLAYS = "tiergate_worker_replays_total"
 TOKENS = "tiergate_worker_shadow_tokens_total"
+PROBE_TOKENS = "tiergate_worker_probe_prompt_tokens_total"
 BATCHES = "tiergate_worker_batches_total"
 GUARD_RUNS = "tiergate_guard_runs_total"
 GUARD_ACTIONS = "tiergate_guard_actions_total"
@@ -28,6 +29,7 @@ HELP: Mapping[str, str] = {
     PAIRS: "Pairs by evaluator and by what became of them.",
     REPLAYS: "Questions put to backends by outcome: answer, or the kind of fault.",
     TOKENS: "Prompt plus answer tokens of shadow traffic.",
+    PROBE_TOKENS: "Prompt tokens of recall questions, from the prefix cache or not, where engines tell.",
     BATCHES: "Batches of captures by ending: recorded, idle (all held or settled elsewhere), failed.",
     GUARD_RUNS: "Runs of the guard's tasks, done or failed; without growth beat or the guard is away.",
     GUARD_ACTIONS: "What the guard decided: roll_back, roll_back_refused, slo_lost, frozen, promote ...",

@@ -9,6 +9,7 @@ import httpx
 
 from evaluators.exchange import Endpoint, Json
 from evaluators.needles import mine
+from service.demo.probe_cache import LEAST, measure
 from service.wire import parse_request, probe_request, replay_body, write_body
 from tests.demo.test_llama_server import serving
 from tests.demo.tiny_llama import write_tiny_llama
@@ -48,3 +49,12 @@ def test_only_the_question_is_read_anew(tmp_path: Path) -> None:
                 # what closes the user's turn and opens the assistant's is behind the question now
                 assert cached > 0.9 * captured, name
                 assert whole - cached < 0.5 * whole, name
+
+
+def test_the_demo_s_own_texts_are_read_once_for_all_of_their_questions(tmp_path: Path) -> None:
+    write_tiny_llama(tmp_path / "tiny.gguf")
+    with serving(tmp_path / "tiny.gguf") as (http, _):
+        found = measure(http, texts=1)
+        assert found.questions >= 2
+        assert found.cached < found.prompts
+        assert found.share > LEAST
