@@ -134,7 +134,7 @@ def diff(
 
 def read_document(read: PolicyRead, attempt: int) -> dict[str, Any]:
     """The JSON of `show`."""
-    from service.cli.policy_views import demand_documents
+    from service.cli.policy_views import demand_documents, load_run_documents
 
     return {
         "file": str(read.path),
@@ -144,6 +144,7 @@ def read_document(read: PolicyRead, attempt: int) -> dict[str, Any]:
             for told in read.told
         ],
         "asks": demand_documents(read, attempt),
+        "load_runs": load_run_documents(read, attempt),
     }
 
 

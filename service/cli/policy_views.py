@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -12,11 +12,16 @@ from rich.table import Table
 
 from service.client.tables import plain
 from service.decision.demands import Demand, demands
+from service.decision.policy import Asked, Gate, Policy
+from service.decision.slo import plan_run
+from service.decision.thresholds import Thresholds, run_alpha
 from service.decision.wording import e_value
 from service.settings import spelling
 from service.settings.policy_file import DEFAULT, PolicyRead
 from service.strata import UNIVERSE
 
+FIRST_RUNS = (1, 2, 10)
+"""Load runs of an epoch of which is told what they are held to."""
 ANY_MODEL = "any model with one candidate"
 DECISION_STYLE = {"accept": "green", "undecided": "yellow", "reject": "bold red"}
 RETROSPECTIVE = (
@@ -68,6 +73,7 @@ def read_view(read: PolicyRead, attempt: int, in_force: PolicyRead | None = None
         counted = f"{candidates} candidate{'' if candidates == 1 else 's'}"
         parts.append(plain(f"{model}: {counted}, attempt {attempt}, {held}", "bold"))
         parts.append(_demands(asked))
+        parts += map(plain, _of_load_runs(read.policy, asked[0].limits))
     parts.append(
         plain(
             "accepts, rejects, in a stratum, warns: from this e-value on, which is what a bet against the "
@@ -78,6 +84,52 @@ def read_view(read: PolicyRead, attempt: int, in_force: PolicyRead | None = None
         )
     )
     return Group(*parts)
+
+
+def load_run_documents(read: PolicyRead, attempt: int) -> list[dict[str, Any]]:
+    """What the first load runs of a tier are held to, and how many requests the SLO takes, as JSON."""
+    return [
+        {
+            "model": None if model == ANY_MODEL else model,
+            "run": run,
+            "alpha": run_alpha(asked[0].limits, run),
+            "slo_margin": read.policy.load_runs.slo_margin,
+            "requests_at_99_percent": _requests(read.policy, asked[0].limits, run),
+            "failure_weight": read.policy.load_runs.failure.weight,
+            "failure_price": read.policy.load_runs.failure.price,
+        }
+        for model, (_, asked) in asked_of(read, attempt).items()
+        for run in FIRST_RUNS
+    ]
+
+
+def _of_load_runs(policy: Policy, limits: Thresholds) -> Iterator[str]:
+    """Of gates that are asked for."""
+    terms = policy.load_runs
+    if policy.gates[Gate.SLO] is Asked.REQUIRED:
+        told = []
+        for run in FIRST_RUNS:
+            requests = _requests(policy, limits, run)
+            needed = "no error rate left" if requests is None else f"{requests:,} requests"
+            told.append(f"run {run} at alpha {run_alpha(limits, run):.3g}: {needed}")
+        yield (
+            f"SLO gate: misses rise by less than {spelling.points(terms.slo_margin)}; of each tier, if both "
+            f"miss 1%, for a power of {spelling.share(terms.power)}: {'; '.join(told)}"
+        )
+    if policy.gates[Gate.MONEY] is Asked.REQUIRED:
+        besides = f" and {terms.failure.price:g} besides" if terms.failure.price else ""
+        yield (
+            f"money gate: a net benefit above 0, where a failure costs {terms.failure.weight:.4g} requests "
+            f"of the baseline{besides}"
+        )
+
+
+def _requests(policy: Policy, limits: Thresholds, run: int) -> int | None:
+    """That the SLO gate takes if both tiers miss 1 %; None where no error rate is left."""
+    alpha = run_alpha(limits, run)
+    if not alpha:
+        return None
+    return plan_run(miss_share=0.01, affordable=0, alpha=alpha, terms=policy.load_runs).wanted
 
 
 def check_view(

@@ -90,6 +90,20 @@ def test_show_tells_every_value_its_source_and_what_it_asks_for(place: Path) -> 
     assert later["clean_pairs"] > asks[0]["clean_pairs"]
 
 
+def test_show_tells_what_load_runs_are_held_to_where_they_are_asked_for(place: Path) -> None:
+    assert "SLO gate" not in ran("show").stdout, "it is off there"
+    (place / "asked.yaml").write_text("load_runs: {slo_margin: 0.5pp, failure_weight: 3x}\nmargin: 20pp\n")
+    told = " ".join(ran("check", "asked.yaml").stdout.split())
+    assert "SLO gate: misses rise by less than 0.5pp" in told
+    assert "run 1 at alpha 0.0185: " in told
+    assert "where a failure costs 3 requests of the baseline" in told
+    runs = document("check", "asked.yaml")["load_runs"]
+    assert [each["run"] for each in runs] == [1, 2, 10]
+    assert runs[0]["alpha"] == pytest.approx(0.05 * 0.6079271**2, rel=1e-6)
+    assert runs[1]["alpha"] == pytest.approx(runs[0]["alpha"] / 4)
+    assert 7_000 < runs[0]["requests_at_99_percent"] < runs[1]["requests_at_99_percent"]
+
+
 def test_check_takes_a_policy_alone_compares_it_and_touches_nothing(place: Path) -> None:
     (place / "other.yaml").write_text(LIKE_IT.replace("20pp", "10pp"))
     before = sorted(path.name for path in place.iterdir())
