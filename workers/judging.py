@@ -28,17 +28,9 @@ from evaluators.rubrics import Rubric
 from service.fleet import Backend
 from service.reach import client_of
 from service.settings.adjudicating import JudgePlan
-from service.store.adjudication import (
-    JUDGE,
-    BlindItem,
-    Given,
-    Said,
-    Where,
-    claim_for_judge,
-    open_for_judge,
-    record_labels,
-    release_judged,
-)
+from service.store.adjudication import BlindItem, Where
+from service.store.judge_queue import claim_for_judge, note_judge, open_for_judge, release_judged
+from service.store.labelling import JUDGE, Given, Said, record_labels
 from service.store.capture import Keyring
 from service.store.database import Database
 from service.store.kept_text import AnswerText
@@ -56,6 +48,7 @@ HOLD_SECONDS = 300.0
 """So long nobody else takes what a run took, also where the judge could not be reached."""
 ATTEMPTS = 3
 """After answers that were no label; then the item is left to people."""
+ABOUT_THE_REQUEST = frozenset({400, 413, 422})
 LONGEST_ANSWER = 4 * 1024 * 1024
 """Bytes."""
 _CHARACTERS_PER_TOKEN = 4
@@ -108,7 +101,7 @@ def judge_some(
     if not ids:
         return Judged()
     afforded, tokens = [], 0
-    for item in open_for_judge(db, keyring, ids, actor=actor, now=now):
+    for item in open_for_judge(db, keyring, ids):
         estimate = _tokens(judging, item)
         if not budget.take(estimate, now=now):
             break
@@ -117,6 +110,7 @@ def judge_some(
     release_judged(db, set(ids) - {item.id for item in afforded}, untried=True)
     if not afforded:
         return Judged(over_budget=len(ids))
+    note_judge(db, [item.id for item in afforded], actor=actor, now=now)
     replies = asyncio.run(_ask_all(judging, afforded))
     budget.give_back(tokens - sum(reply.tokens for reply in replies.values()))
     return _record(judging, db, afforded, replies, at=clock(), over_budget=len(ids) - len(afforded))
@@ -195,10 +189,8 @@ async def _judge(judging: Judging, client: httpx.AsyncClient, path: str, item: B
     for shown in (item, exchanged):
         outcome = await _ask(judging, client, path, shown)
         if isinstance(outcome, Fault):
-            if outcome.of_infrastructure or outcome.kind is FaultKind.SERVER_ERROR:
-                return _Reply(reached=False, tokens=tokens)
-            log.warning("the judge answers %s: %s", outcome.status, outcome.detail)
-            return _Reply(tokens=tokens)
+            log.warning("the judge answers %s: %s %s", outcome.kind, outcome.status, outcome.detail)
+            return _Reply(reached=_is_about_us(outcome), tokens=tokens)
         tokens += _spent(outcome, estimate=_tokens(judging, item) // 2)
         said = read_label(outcome.text)
         if said is None:
@@ -206,6 +198,13 @@ async def _judge(judging: Judging, client: httpx.AsyncClient, path: str, item: B
         labels.append(said if shown is item else _OTHER_WAY.get(said, said))
     first, second = labels
     return _Reply(said=first if first is second else Said.SKIP, tokens=tokens)
+
+
+def _is_about_us(fault: Fault) -> bool:
+    """Whether it speaks of this very question; an address, a key or a server that is down does not."""
+    if fault.kind is FaultKind.REJECTED:
+        return fault.status in ABOUT_THE_REQUEST
+    return not fault.of_infrastructure and fault.kind is not FaultKind.SERVER_ERROR
 
 
 async def _ask(judging: Judging, client: httpx.AsyncClient, path: str, item: BlindItem) -> Outcome:

@@ -34,7 +34,8 @@ from service.approval.errors import Problem, echo
 from service.approval.names import find_ladder
 from service.approval.queues import queues_out
 from service.store.access_log import read_access
-from service.store.adjudication import JUDGE, BlindItem, Given, Said, Where, export_items, next_item, record_labels
+from service.store.adjudication import BlindItem, Where, export_items, next_item
+from service.store.labelling import JUDGE, Given, Said, record_labels
 from service.store.capture import SealBroken
 
 MOST_ITEMS = 20

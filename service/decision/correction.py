@@ -35,6 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from scipy.special import ndtri
@@ -141,7 +142,7 @@ def rectify(tally: Tally, labels: Labels, *, level: float) -> Rectified | None:
         worst_below += weight * stratum.worst_below
         worst_above += weight * stratum.worst_above
     raw = (tally.harm - tally.benefit) / tally.n
-    low, high = tango.interval(tally.harm / effect, tally.benefit / effect, tally.n / effect, level)
+    low, high = _limits(tally.harm / effect, tally.benefit / effect, tally.n / effect, level)
     quantile = -float(ndtri((1 - level) / 2))
     between = quantile * math.sqrt(max(0.0, squares - estimate**2) * effect / tally.n)
     lower = estimate - math.hypot(max(between, raw - low), math.sqrt(below)) - worst_below
@@ -150,6 +151,12 @@ def rectify(tally: Tally, labels: Labels, *, level: float) -> Rectified | None:
         estimate=estimate,
         interval=Interval(lower=max(-1.0, lower), upper=min(1.0, upper), level=level, method=METHOD),
     )
+
+
+@lru_cache(maxsize=4096)
+def _limits(harm: float, benefit: float, n: float, level: float) -> tuple[float, float]:
+    """Tango's, found once for the same counts: a verdict is read far more often than a label comes in."""
+    return tango.interval(harm, benefit, n, level)
 
 
 class _Stratum(NamedTuple):
@@ -172,7 +179,7 @@ def _stratum(cell: Cell, labels: Labels, level: float, effect: float) -> _Stratu
     worse = sum(count for truth, count in told.items() if truth.difference > 0)
     better = sum(count for truth, count in told.items() if truth.difference < 0)
     mean = (worse - better) / labelled
-    low, high = tango.interval(worse / effect, better / effect, labelled / effect, level)
+    low, high = _limits(worse / effect, better / effect, labelled / effect, level)
     known = labelled / (labelled + undecided)
     return _Stratum(
         mean,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from service.store.adjudication_tables import adjudication_access
 from service.store.database import Database
@@ -35,3 +36,14 @@ def read_access(db: Database, *, after: int = 0, limit: int = 100, item_id: str 
             select(adjudication_access).where(wanted).order_by(adjudication_access.c.seq).limit(limit)
         ).mappings()
         return [Access(**row) for row in rows]
+
+
+def note(
+    connection: Connection, ids: Iterable[str], *, actor: str, action: str, at: float, detail: str = ""
+) -> None:
+    """Write down who did what with these items."""
+    rows = [
+        {"at": at, "actor": actor, "action": action, "item_id": each, "detail": detail} for each in ids
+    ]
+    if rows:
+        connection.execute(adjudication_access.insert(), rows)

@@ -17,7 +17,8 @@ from sqlalchemy import Connection, func, select
 
 from service.decision.agreement import Agreement, agreement
 from service.decision.correction import Cell, Labels
-from service.store.adjudication import Said, Where
+from service.store.adjudication import Where
+from service.store.labelling import Said
 from service.store.adjudication_tables import adjudication_items, adjudication_labels, adjudication_texts
 from service.store.database import Database
 from service.store.evidence import ANY_VERSION, Place, Versions

@@ -1,0 +1,124 @@
+"""What labellers say of queued pairs: once each, by name, and never overwritten by accident."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sqlalchemy import Connection, select
+
+from service.store.access_log import note
+from service.store.adjudication_tables import adjudication_items, adjudication_labels
+from service.store.database import Database
+
+JUDGE = "judge:"
+"""Begins the name of a labeller that is a language model."""
+
+
+class Said(StrEnum):
+    """Which sides pass by the rubric."""
+
+    A = "a"
+    B = "b"
+    BOTH = "both"
+    NEITHER = "neither"
+    SKIP = "skip"
+    """Cannot be told."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What one labeller says of one item."""
+
+    item_id: str
+    labeller: str
+    said: Said
+    at: float
+    """Unix seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """A labeller who said something else before."""
+
+    item_id: str
+    labeller: str
+    had: Said
+    said: Said
+
+
+@dataclass(slots=True, kw_only=True)
+class Recorded:
+    """What became of labels."""
+
+    recorded: int = 0
+    replaced: int = 0
+    unchanged: int = 0
+    """Said before, in the same words."""
+    conflicts: list[Conflict] = field(default_factory=list)
+    """Kept as they were."""
+    unknown: list[str] = field(default_factory=list)
+    """Items that are not in the queue."""
+
+
+def record_labels(
+    db: Database, given: Iterable[Given], *, token: str, judge: bool = False, replace: bool = False
+) -> Recorded:
+    """Add what was said; a labeller who said something else before is a conflict unless `replace`."""
+    told = Recorded()
+    listed = {(each.item_id, each.labeller): each for each in given}
+    with db.write() as connection:
+        ids = sorted({each.item_id for each in listed.values()})
+        known = set(
+            connection.execute(
+                select(adjudication_items.c.item_id).where(adjudication_items.c.item_id.in_(ids))
+            ).scalars()
+        )
+        had = {
+            (row.item_id, row.labeller): Said(row.said)
+            for row in connection.execute(
+                select(adjudication_labels).where(adjudication_labels.c.item_id.in_(ids))
+            )
+        }
+        for key in sorted(listed):
+            each, before = listed[key], had.get(key)
+            if each.item_id not in known:
+                told.unknown.append(each.item_id)
+            elif before is None:
+                told.recorded += 1
+                _write(db, connection, each, token=token, judge=judge, action="label")
+            elif before is each.said:
+                told.unchanged += 1
+            elif replace:
+                told.replaced += 1
+                _write(db, connection, each, token=token, judge=judge, action="relabel")
+            else:
+                told.conflicts.append(
+                    Conflict(item_id=each.item_id, labeller=each.labeller, had=before, said=each.said)
+                )
+    return told
+
+
+def _write(
+    db: Database, connection: Connection, given: Given, *, token: str, judge: bool, action: str
+) -> None:
+    insert = db.insert(adjudication_labels).values(
+        item_id=given.item_id,
+        labeller=given.labeller,
+        judge=judge,
+        said=given.said.value,
+        at=given.at,
+        token=token,
+    )
+    connection.execute(
+        insert.on_conflict_do_update(
+            index_elements=[adjudication_labels.c.item_id, adjudication_labels.c.labeller],
+            set_={name: insert.excluded[name] for name in ("judge", "said", "at", "token")},
+        )
+    )
+    note(connection, [given.item_id], actor=token, action=action, at=given.at, detail=_told(given))
+
+
+def _told(given: Given) -> str:
+    return f"{given.labeller}: {given.said.value}"
