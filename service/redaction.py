@@ -1,11 +1,11 @@
 """What is masked before a request or an answer is kept: e-mails, phone numbers, cards, keys. PURE.
 
-A mask keeps the form of what it hides: an address stays an address, digits stay as many digits. So JSON within
-text stays JSON, a schema that asked for such a value still finds one, and what is masked is not masked again.
-Every pattern reads a text once: possessive repetitions and bounded look-behinds, no backtracking over runs.
-Over-masking is harmless, since both arms of a pair are masked alike; what is missed is not, so patterns are
-wide. Names, postal addresses and free prose are not found: whoever has to hide those brings a mask of their own
-(`service.settings.redacting`).
+A mask keeps the form of what it hides: an address stays an address, digits stay as many digits. So JSON
+within text stays JSON, a schema that asked for such a value still finds one, and what is masked is not masked
+again. Every pattern reads a text once: possessive repetitions and bounded look-behinds, no backtracking over
+runs. Over-masking is harmless, since both arms of a pair are masked alike; what is missed is not, so patterns
+are wide. Names, postal addresses and free prose are not found: whoever has to hide those brings a mask of
+their own (`service.settings.redacting`).
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def mask_personal(text: str) -> str:
     return text
 
 
-# JSON within text has escapes: `\nann@example.com` must not lose the n of its `\n`, nor `\u4e2d138...` digits.
+# JSON within text has escapes: `\nann@example.com` must not lose the n of its `\n`, `\u4e2d138...` no digit.
 _FRESH = r"(?:(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})|(?<![\\%s]))"
 
 _EMAIL = re.compile(
@@ -256,7 +256,10 @@ _QUOTES = r"""(?:\\*+["'])?+"""
 
 _SECRETS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (_after(r"sk-(?:ant-|proj-|or-|svcacct-)?", r"[A-Za-z0-9_-]{16,}+"), _secret),
-    (_after(r"(?:gh[pousr]|glpat|gho|npm|pypi|hf|tg|dop_v1|xox[abeprs])[_-]", r"[A-Za-z0-9_-]{16,}+"), _secret),
+    (
+        _after(r"(?:gh[pousr]|glpat|gho|npm|pypi|hf|tg|dop_v1|xox[abeprs])[_-]", r"[A-Za-z0-9_-]{16,}+"),
+        _secret,
+    ),
     (_after(r"github_pat_", r"[A-Za-z0-9_]{20,}+"), _secret),
     (_after(r"(?:AKIA|ASIA|LTAI|AKID)", r"[A-Za-z0-9]{12,}+"), _secret),
     (_after(r"AIza", r"[A-Za-z0-9_-]{30,}+"), _secret),

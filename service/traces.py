@@ -2,8 +2,8 @@
 
 Read are JSON lines (Mooncake: `timestamp` in ms, `input_length`, `output_length`, `hash_ids`) and CSV with a
 header (Azure: `TIMESTAMP,ContextTokens,GeneratedTokens`; BurstGPT: `Timestamp,...,Request tokens,Response
-tokens`), by the names of their columns. A prompt is words of about one token each, the same for the same seed,
-trace and line; what a trace says was a common prefix is one.
+tokens`), by the names of their columns. A prompt is words of about one token each, the same for the same
+seed, trace and line; what a trace says was a common prefix is one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Traced:
     prompt_tokens: int
     output_tokens: int
     prefix: tuple[int, ...] = ()
-    """Names of its blocks of `BLOCK_TOKENS` tokens, in order; two requests share those they both begin with."""
+    """Names of its blocks of `BLOCK_TOKENS` tokens; two requests share those that both begin with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,9 +140,7 @@ def _json_rows(
             yield number, row
 
 
-def _csv_rows(
-    first: tuple[int, str], rest: Iterator[tuple[int, str]]
-) -> Iterator[tuple[int, Row | _Bad]]:
+def _csv_rows(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Row | _Bad]]:
     columns = _columns(first[1])
     for number, line in rest:
         cells = next(csv.reader([line]), [])
@@ -226,7 +224,7 @@ def _moment(written: Any) -> float:
 
 
 def prompt_of(traced: Traced, *, seed: str) -> str:
-    """A text of about `prompt_tokens` tokens; whatever tokenizer counts them, those of a shared prefix agree."""
+    """A text of about `prompt_tokens` tokens, one a word; a shared prefix is the same text."""
     left = traced.prompt_tokens
     parts: list[str] = []
     for name in traced.prefix:
@@ -256,21 +254,24 @@ def _words(seed: str, count: int) -> str:
     return " ".join([_WORDS[byte] for byte in shake_256(seed.encode()).digest(count)])
 
 
-_CHOSEN = (
-    "time year people way day man thing woman life child world school state family student group country "
-    "problem hand part place case week company system program question work number night point home water "
-    "room mother area money story fact month lot right study book eye job word business issue side kind head "
-    "house service friend father power hour game line end member law car city community name president team "
-    "minute idea body information back parent face others level office door health person art war history "
-    "party result change morning reason research girl guy moment air teacher force education foot boy age "
-    "policy music market sense nation plan college interest death experience effect use class control care "
-    "field development role effort rate heart drug show leader light voice wife whole police mind price "
-    "report decision son view relationship town road arm difference value building action season society tax "
-    "director position player record paper space ground form event official matter center couple site project "
-    "base star table need court oil situation cost industry figure street image phone data picture practice "
-    "piece land product doctor wall patient worker news test movie north love support technology step baby "
-    "computer type attention film tree source hair look window culture chance brother energy period course "
-    "summer plant opportunity term letter condition choice rule south husband floor campaign material "
-    "population call hospital church risk fire future bank east sport board subject officer rest behavior"
-).split()
-_WORDS = tuple(_CHOSEN[byte % len(_CHOSEN)] for byte in range(256))
+_CHOSEN = """
+    time year people way day man thing woman life child world school state family student group
+    country problem hand part place case week company system program question work number night
+    point home water room mother area money story fact month lot right study book eye job word
+    business issue side kind head house service friend father power hour game line end member law
+    car city community name president team minute idea body information back parent face others
+    level office door health person art war history party result change morning reason research girl
+    guy moment air teacher force education foot boy age policy music market sense nation plan
+    college interest death experience effect use class control care field development role effort
+    rate heart drug show leader light voice wife whole police mind price report decision son view
+    relationship town road arm difference value building action season society tax director position
+    player record paper space ground form event official matter center couple site project base star
+    table need court oil situation cost industry figure street image phone data picture practice
+    piece land product doctor wall patient worker news test movie north love support technology step
+    baby computer type attention film tree source hair look window culture chance brother energy
+    period course summer plant opportunity term letter condition choice rule south husband floor
+    campaign material population call hospital church risk fire future bank east sport board subject
+    officer rest behavior
+"""
+_WORDS = (2 * _CHOSEN.split())[:256]
+"""One for each byte."""

@@ -44,11 +44,14 @@ Writing = Callable[[Connection], None]
 """Done at the end of the transaction that settles a capture."""
 
 
+NOTHING = CorpusPlan(per_stratum=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
     """What the configuration says of keeping."""
 
-    plan: CorpusPlan = CorpusPlan(per_stratum=0)
+    plan: CorpusPlan = NOTHING
     answers: float = 0.0
     """Share of captures whose answers are kept, to be judged again."""
     mask: Mask = mask_personal
@@ -177,7 +180,7 @@ class Lots:
 def draw_lots(
     drawing: Drawing | None, db: Database, redis: Redis, keyring: Keyring, batch: Sequence[Placed]
 ) -> Lots:
-    """Decide for a batch, in one question to the database and one to Redis; of nothing without a `drawing`."""
+    """Decide for a batch, with one question to the database and one to Redis; nothing without a `drawing`."""
     if drawing is None:
         return Lots(drawing=Drawing(), db=db, keyring=keyring, by_capture={})
     sent = {placed.opened.capture.id: _sent(placed) for placed in batch}

@@ -56,7 +56,7 @@ def sealed_answers(
     mask: Mask,
     keyring: Keyring,
 ) -> bytes | None:
-    """The blob of a capture whose redacted request is `body`; None where no pair of it belongs to an epoch."""
+    """The blob of a capture whose redacted request is `body`; None where no pair belongs to an epoch."""
     opened = placed.opened
     epochs = {(unit.tier, unit.arm): unit.epoch for unit in units if unit.epoch != NO_EPOCH}
     compared = [
@@ -126,10 +126,11 @@ def _read(written: Mapping[str, Json]) -> Outcome:
     return Answer(**{**written, "tool_calls": calls})
 
 
-def open_kept(
-    capture_id: str, blob: bytes, keyring: Keyring, rule: Callable[[str], AnswerRule]
-) -> Kept:
-    """What was kept of a capture; `rule` is by model. Raises `SealBroken`, and `NotARequest` where we would not read it today."""
+def open_kept(capture_id: str, blob: bytes, keyring: Keyring, rule: Callable[[str], AnswerRule]) -> Kept:
+    """What was kept of a capture; `rule` is by model.
+
+    Raises `SealBroken`, and `NotARequest` where we would not read it today.
+    """
     capture = unseal(kept_id(capture_id), blob, keyring)
     told = json.loads(capture.response_body)
     asked = parse_request(capture.path, capture.request_body)
@@ -143,9 +144,7 @@ def open_kept(
         },
         baseline=told["baseline"],
         compared=tuple(_compared(told["compared"])),
-        outcomes={
-            Slot(tier, item, again): _read(outcome) for tier, item, again, outcome in told["outcomes"]
-        },
+        outcomes={Slot(tier, item, again): _read(outcome) for tier, item, again, outcome in told["outcomes"]},
         live=frozenset(told["live"]),
         conversation=told["conversation"],
         digest=told["digest"],

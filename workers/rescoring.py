@@ -1,10 +1,10 @@
 """Kept answers judged again, after an evaluator was upgraded (statistics A5): into its new tally.
 
-An answer belongs to what answered. So pairs move from an old epoch to the present one only where the two differ
-in evaluators and in nothing else: recipe, engines, probe and policy are the same. In an epoch that has stayed,
-an evaluator of another version that decides nothing judges them again as well. What is kept was chosen by a
-hash of the request, so it counts, by the same claims as live traffic; with `units: closed_conversations` it is
-shown and does not count, since only a sample of each conversation was kept.
+An answer belongs to what answered. So pairs move from an old epoch to the present one only where the two
+differ in evaluators and in nothing else: recipe, engines, probe and policy are the same. In an epoch that has
+stayed, an evaluator of another version that decides nothing judges them again as well. What is kept was
+chosen by a hash of the request, so it counts, by the same claims as live traffic; with `units:
+closed_conversations` it is shown and does not count, since only a sample of each conversation was kept.
 """
 
 from __future__ import annotations

@@ -60,10 +60,10 @@ def show(
 ) -> None:
     """What is kept: requests by corpus, the strata they are drawn from, answers to be judged again.
 
-    A stratum is the length of a request, whether it asks for structure, whether it streams, its language; each
-    for each tenant. Of every one at most `corpus.per_stratum` requests stay, those with the smallest ranks: a
-    keyed hash, so that neither clients nor answers have a say. `seen` is how many there were to draw from; a
-    request stands for seen / requests of them where numbers are weighted back to the traffic.
+    A stratum is the length of a request, whether it asks for structure, whether it streams, its language;
+    each for each tenant. Of every one at most `corpus.per_stratum` requests stay, those with the smallest
+    ranks: a keyed hash, so that neither clients nor answers have a say. `seen` is how many there were to draw
+    from; a request stands for seen / requests of them where numbers are weighted back to the traffic.
 
     \b
     Is there enough for a shadow job?
@@ -90,7 +90,9 @@ def show(
         return
     show_corpora(settings, found, strata=model is not None)
     for of, count in kept.items():
-        typer.echo(f"{of}: {count.captures:,} captures with all answers, {size_of(count.size)}, to be judged again")
+        typer.echo(
+            f"{of}: {count.captures:,} captures with all answers, {size_of(count.size)}, to be judged again"
+        )
 
 
 def export(
@@ -101,8 +103,8 @@ def export(
 ) -> None:
     """Write a corpus as OpenAI batch lines, opened: whoever reads the file reads the prompts.
 
-    The file is made readable for its owner alone. What it holds was masked before it was kept. Imported again,
-    it is the same corpus with the same digest, which `tiergate corpus manifest` shows.
+    The file is made readable for its owner alone. What it holds was masked before it was kept. Imported
+    again, it is the same corpus with the same digest, which `tiergate corpus manifest` shows.
 
     \b
       tiergate corpus export qwen3-32b -o corpus.jsonl
@@ -125,10 +127,7 @@ def export(
         )
         lines = batch_lines(members)
         if str(output) == "-":
-            amount = 0
-            for line in lines:
-                sys.stdout.write(line + "\n")
-                amount += 1
+            amount = sum(1 for line in lines if sys.stdout.write(line + "\n"))
         else:
             try:
                 amount = write_private(output, lines)
@@ -149,8 +148,8 @@ def manifest(
 ) -> None:
     """Print what a corpus is made of, as JSON: its strata, the digest of each request, one digest of all.
 
-    No text is in it. `digest` is sha256 over the sorted digests of the requests, a line each: the same requests
-    give the same digest, wherever they were put together. A shadow job's manifest names it.
+    No text is in it. `digest` is sha256 over the sorted digests of the requests, a line each: the same
+    requests give the same digest, wherever they were put together. A shadow job's manifest names it.
 
     \b
       tiergate corpus manifest qwen3-32b | jq -r .digest
@@ -182,17 +181,19 @@ def forget(
     ] = None,
     api_key_file: Annotated[
         Path | None,
-        typer.Option("--api-key-file", help="The same for the tenant whose API key is the file's first line."),
+        typer.Option(
+            "--api-key-file", help="The same for the tenant whose API key is the file's first line."
+        ),
     ] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Take away what is kept: a corpus, a model's answers, or every text of one tenant. At once, for good.
 
-    A tenant is the keyed hash of its API key, as `tiergate corpus show MODEL` prints it. Its requests, its answers
-    and the reasons beside its pairs, which quote answers, go; counts and verdicts stay, since nobody can tell
-    from them what was said. Captures that still wait to be scored are sealed, so nobody knows whose they are:
-    ask again once `mirror.capture.ttl` has passed.
+    A tenant is the keyed hash of its API key, as `tiergate corpus show MODEL` prints it. Its requests, its
+    answers, what people were to judge and the reasons beside its pairs, which quote answers, go; counts and
+    verdicts stay, since nobody can tell from them what was said. Captures that still wait to be scored are
+    sealed, so nobody knows whose they are: ask again once `mirror.capture.ttl` has passed.
 
     \b
       tiergate corpus forget qwen3-32b --name azure

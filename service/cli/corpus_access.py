@@ -20,8 +20,8 @@ BAD_LINES = 1
 """Exit status of an import that takes nothing, or not everything, and of an export of nothing."""
 UNUSABLE = 2
 FILLING = (
-    "workers keep requests as they score captures of traffic, and `tiergate corpus import MODEL FILE` brings in "
-    "a file of yours"
+    "workers keep requests as they score captures of traffic, and `tiergate corpus import MODEL FILE` brings "
+    "in a file of yours"
 )
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
@@ -59,6 +59,4 @@ def manifest_of(settings: Settings, db: Database, model: str, name: str) -> Corp
     """What a corpus is made of now."""
     from service.store.corpus_members import manifest as made_of
 
-    return made_of(
-        db, model=model, name=name, per_stratum=settings.corpus.plan.per_stratum, now=time.time()
-    )
+    return made_of(db, model=model, name=name, per_stratum=settings.corpus.plan.per_stratum, now=time.time())

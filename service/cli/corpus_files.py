@@ -52,9 +52,7 @@ class Importing:
     told: Callable[[int], None] = lambda done: None
     """Hears how many requests are read."""
 
-    def keep(
-        self, request: Request, *, label: str, arrived: float | None, mask: Mask | None = None
-    ) -> Drawn:
+    def keep(self, request: Request, *, label: str, arrived: float | None, mask: Mask | None = None) -> Drawn:
         """One request, masked and sealed."""
         chosen = self.mask if mask is None else mask
         asked: dict[str, Json] = {**without_traces(request), "model": self.model}
@@ -94,12 +92,10 @@ def stratum_of(request: Request, size: int) -> str:
     return f"{strata.crossed(size, structured=structured, streams=request.stream)}/{language}"
 
 
-def read_file(
-    path: Path, importing: Importing, *, seed: str, exact: bool, limit: int | None
-) -> Imported:
+def read_file(path: Path, importing: Importing, *, seed: str, exact: bool, limit: int | None) -> Imported:
     """The requests of a batch file or of a trace; raises `FileUnreadable`."""
     try:
-        with path.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
             first = next((line for line in file if line.strip()), "")
             file.seek(0)
             if not first:
@@ -140,9 +136,7 @@ def _trace(trace: Trace, importing: Importing, *, seed: str, exact: bool, limit:
     )
 
 
-def _synthetic(
-    traced: Iterable[Traced], importing: Importing, *, seed: str, exact: bool
-) -> Iterator[Drawn]:
+def _synthetic(traced: Iterable[Traced], importing: Importing, *, seed: str, exact: bool) -> Iterator[Drawn]:
     for number, each in enumerate(traced, 1):
         body = body_of(each, model=importing.model, seed=seed, exact=exact)
         request = read_body(Endpoint.CHAT_COMPLETIONS, body)

@@ -49,7 +49,8 @@ def import_file(
         bool,
         typer.Option(
             "--exact",
-            help="Of a trace: ask for answers of exactly the told length (`ignore_eos`; vLLM and SGLang know it).",
+            help="Of a trace: ask for answers of exactly the told length (`ignore_eos`, that vLLM and SGLang "
+            "know).",
         ),
     ] = False,
     config: ConfigOption = None,
@@ -57,8 +58,8 @@ def import_file(
 ) -> None:
     """Bring in requests of your own: a batch file, or lengths of a trace with prompts made up for them.
 
-    Batch lines are OpenAI's: custom_id, method, url, body. They are masked as `corpus.redact` says. A trace is
-    JSON lines (Mooncake: timestamp, input_length, output_length, hash_ids) or CSV with a header (Azure:
+    Batch lines are OpenAI's: custom_id, method, url, body. They are masked as `corpus.redact` says. A trace
+    is JSON lines (Mooncake: timestamp, input_length, output_length, hash_ids) or CSV with a header (Azure:
     TIMESTAMP, ContextTokens, GeneratedTokens). Its prompts are common words, about one token each; what the
     trace says was a shared prefix is one, so that prefix caches have their work. Same file, seed and model:
     same requests, same digest.
@@ -149,7 +150,9 @@ def _new_name(name: str) -> str:
     if name == TRAFFIC:
         raise fail(f"{TRAFFIC} is drawn from captures; give the import another --name", UNUSABLE)
     if not 0 < len(name) <= 64 or " " in name or not name.isprintable():
-        raise fail(f"a corpus is named by 1 to 64 printable characters without spaces, not {name!r}", UNUSABLE)
+        raise fail(
+            f"a corpus is named by 1 to 64 printable characters without spaces, not {name!r}", UNUSABLE
+        )
     return name
 
 
@@ -171,7 +174,8 @@ def _tell_import(document: dict[str, Any], stopped: bool) -> None:
         here = document["requests"] - document["new"]
         again = f" ({here:,} were there already, or twice in the file)" if here else ""
         typer.echo(
-            f"{document['new']:,} requests are in the corpus {document['corpus']} of {document['model']}{again}\n"
+            f"{document['new']:,} requests are in the corpus {document['corpus']} of {document['model']}"
+            f"{again}\n"
             f"digest {document['digest']}\n"
             f"To have shadow jobs send it: `corpus: {{use: {document['corpus']}}}` in tiergate.yaml."
         )

@@ -67,12 +67,13 @@ def tell_forgotten(settings: Settings, gone: Forgotten, whose: str | None, *, as
             "requests": gone.requests,
             "answers": gone.answers,
             "reasons": gone.reasons,
+            "texts": gone.texts,
         }
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
         return
     typer.echo(
         f"gone: {gone.requests:,} requests, {gone.answers:,} captures with answers, "
-        f"{gone.reasons:,} reasons of pairs"
+        f"{gone.reasons:,} reasons of pairs, {gone.texts:,} texts for people to judge"
     )
     if whose is not None:
         typer.echo(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import Field
@@ -19,7 +19,7 @@ SHORTEST_RETENTION = 60.0
 class CorpusTerms:
     """What is kept of traffic beyond its scoring."""
 
-    plan: CorpusPlan = CorpusPlan()
+    plan: CorpusPlan = field(default_factory=CorpusPlan)
     answers: float = 0.05
     """Share of captures whose answers are kept, to be judged again."""
     redact: str = "personal"

@@ -1,9 +1,10 @@
 """The corpus: a sample of captured requests by stratum, and whatever was imported, to be replayed later.
 
-Of each stratum of each period the requests with the smallest ranks stay. A rank is a keyed hash of the request,
-so which stay depends on no worker, no order and no answer: samples drawn apart and put together are the sample
-of all (a bottom-k sketch; Cohen and Kaplan 2007, "Summarizing data using bottom-k sketches"). Where requests
-leave before their time, for the limit in bytes or because somebody is forgotten, that holds of the others.
+Of each stratum of each period the requests with the smallest ranks stay. A rank is a keyed hash of the
+request, so which stay depends on no worker, no order and no answer: samples drawn apart and put together are
+the sample of all (a bottom-k sketch; Cohen and Kaplan 2007, "Summarizing data using bottom-k sketches").
+Where requests leave before their time, for the limit in bytes or because somebody is forgotten, that holds of
+the others.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def sealed_id(place: str, digest: str) -> str:
 
 
 def rooms(db: Database, plan: CorpusPlan, places: Iterable[Place]) -> dict[str, float]:
-    """By place: the rank from which on a request has no chance. Others may lower it meanwhile, never raise."""
+    """By place: the rank from which on a request has no chance. Others may lower it meanwhile."""
     keys = sorted({place.key for place in places})
     found = dict.fromkeys(keys, 1.0 if plan.per_stratum else 0.0)
     if not plan.per_stratum:
@@ -211,11 +212,15 @@ class Forgotten:
     reasons: int = 0
     """Pairs whose one-sentence reasons, which quote answers, were taken away."""
 
+    texts: int = 0
+    """Pairs that people were to judge."""
+
     def plus(self, other: Forgotten) -> Forgotten:
         return Forgotten(
             requests=self.requests + other.requests,
             answers=self.answers + other.answers,
             reasons=self.reasons + other.reasons,
+            texts=self.texts + other.texts,
         )
 
 
@@ -324,9 +329,7 @@ def _fit(connection: Connection, max_bytes: int) -> None:
             .order_by(corpus.c.rank.desc(), corpus.c.digest.desc())
             .limit(1)
         ).one()
-        connection.execute(
-            delete(corpus).where(corpus.c.place == fullest, corpus.c.digest == last.digest)
-        )
+        connection.execute(delete(corpus).where(corpus.c.place == fullest, corpus.c.digest == last.digest))
         used -= last.bytes
 
 

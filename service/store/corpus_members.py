@@ -58,7 +58,7 @@ class Member:
     """JSON, redacted."""
     conversation: str | None
     weight: float
-    """Requests of the traffic that it stands for: those seen of its stratum, over its requests that are kept."""
+    """Requests of the traffic that it stands for: those seen of its stratum, over those that are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,9 +199,7 @@ def opened(
             )
 
 
-def _weights(
-    chosen: Sequence[Listed], seen: Mapping[tuple[str, str], int]
-) -> dict[tuple[str, str], float]:
+def _weights(chosen: Sequence[Listed], seen: Mapping[tuple[str, str], int]) -> dict[tuple[str, str], float]:
     amounts: dict[tuple[str, str], int] = {}
     for each in chosen:
         amounts[each.stratum, each.tenant] = amounts.get((each.stratum, each.tenant), 0) + 1

@@ -60,7 +60,7 @@ corpus_strata = Table(
 )
 
 kept_answers = Table(
-    # Every answer to one captured request, chosen by its hash alone whatever was answered, to be judged again.
+    # Every answer to one captured request, chosen by its hash alone, whatever was answered.
     "kept_answers",
     metadata,
     Column("capture_id", String, primary_key=True),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, select, update
 
+from service.store.adjudication_tables import adjudication_items, adjudication_texts
 from service.store.corpus import Forgotten, expire_within
 from service.store.corpus_tables import corpus, corpus_strata, kept_answers
 from service.store.database import Database
@@ -132,7 +133,13 @@ def forget_tenant(db: Database, tenant: str) -> Forgotten:
         reasons = connection.execute(
             update(pairs).where(told, theirs).values(baseline_reason="", candidate_reason="")
         ).rowcount
-    return Forgotten(requests=requests, answers=answers, reasons=reasons)
+        items = select(adjudication_items.c.item_id).where(
+            adjudication_items.c.unit_id.in_(select(units.c.unit_id).where(units.c.tenant == tenant))
+        )
+        texts = connection.execute(
+            delete(adjudication_texts).where(adjudication_texts.c.item_id.in_(items))
+        ).rowcount
+    return Forgotten(requests=requests, answers=answers, reasons=reasons, texts=texts)
 
 
 def forget_answers(db: Database, model: str) -> Forgotten:

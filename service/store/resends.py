@@ -1,9 +1,9 @@
 """Requests that a tenant sends again soon: what clients do when an answer was of no use.
 
-Counted where captures are taken up. In Redis each prompt of a tenant is remembered for a while, by hash; in SQL
-are the counts. The estimate of a tier's retry rate is resent / chances. Where requests are sampled one by one, of
-two that belong together the earlier is seen with probability `share`, so that a request has a chance of `share`
-to show what it is; where a conversation is sampled whole, it has a chance of 1.
+Counted where captures are taken up. In Redis each prompt of a tenant is remembered for a while, by hash; in
+SQL are the counts. The estimate of a tier's retry rate is resent / chances. Where requests are sampled one by
+one, of two that belong together the earlier is seen with probability `share`, so that a request has a chance
+of `share` to show what it is; where a conversation is sampled whole, it has a chance of 1.
 
 What it cannot tell: a prompt that is sent again on purpose (several samples of one question, a test run every
 minute) counts as a retry; a retry with other words, through another key or after the window does not; of
@@ -119,7 +119,7 @@ class ResendRate:
 
     @property
     def rate(self) -> float | None:
-        """Share of answers that were followed by the same request; None when there was no chance to see it."""
+        """Share of answers that were followed by the same request; None without a chance to see it."""
         return min(1.0, self.resent / self.chances) if self.chances else None
 
     @property
@@ -144,4 +144,3 @@ def resend_rates(db: Database, model: str, *, since: float = 0.0) -> Mapping[str
             chances=before.chances + chance * int(row.total),
         )
     return found
-

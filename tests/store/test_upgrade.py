@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import select, update
 
 from service.store import schema
-from service.store.breakdown import read_coverage
+from service.store.coverage import read_coverage
 from service.store.database import StoreUnusable, open_database
-from service.store.evidence import read_tallies
+from service.store.evidence import read_tallies, recent_pairs
 from service.store.pairs import record
 from service.store.recount import recount
 from service.store.upgrade import upgrade
@@ -76,6 +76,25 @@ def test_its_evidence_is_counted_again_from_its_pairs(old, unit_of):
     assert upgrade(old) is None
 
 
+ADDED_SINCE_5 = ("corpus", "corpus_strata", "kept_answers", "resends")
+
+
+def test_version_5_lacks_tables_alone_and_nothing_is_counted_again(empty_database_url, unit_of):
+    database = open_database(empty_database_url)
+    record(database, capture_id="c1", owner="w", units=[unit_of("c1", "pf")], at=1.0)
+    with database.write() as connection:
+        for name in ADDED_SINCE_5:
+            connection.exec_driver_sql(f"DROP TABLE {name}")
+        connection.execute(update(schema.schema_version).values(version=5))
+    with pytest.raises(StoreUnusable, match=r"version 5.*run `tiergate recount --upgrade`"):
+        open_database(empty_database_url)
+    assert upgrade(empty_database_url) == 0
+    again = open_database(empty_database_url)
+    assert recount(again).equal
+    again.close()
+    database.close()
+
+
 def test_an_upgrade_that_fails_leaves_the_database_as_it_was(old):
     class Stopped(Exception):
         pass
@@ -100,4 +119,22 @@ def test_what_cannot_be_upgraded_is_told_apart(empty_database_url):
         upgrade(empty_database_url)
     with database.read() as connection:
         assert connection.execute(select(schema.schema_version.c.version)).scalar_one() == 1
+    database.close()
+
+
+def test_pairs_of_the_version_before_are_in_no_stratum_of_their_own(empty_database_url, unit_of):
+    database = open_database(empty_database_url)
+    record(database, capture_id="c", owner="w", units=[unit_of("c", "pf")], at=1.0)
+    with database.write() as connection:
+        connection.exec_driver_sql("ALTER TABLE pairs DROP COLUMN own_stratum")
+        connection.exec_driver_sql("DROP TABLE pair_details")
+        connection.execute(update(schema.schema_version).values(version=5))
+    database.close()
+    assert upgrade(empty_database_url) == 0
+    database = open_database(empty_database_url)
+    assert recount(database).equal
+    (pair,) = recent_pairs(database, "m", "w8a8")
+    assert pair.pair.own_stratum == ""
+    record(database, capture_id="d", owner="w", units=[unit_of("d", "pp")], at=2.0)
+    assert recount(database).equal
     database.close()

@@ -27,6 +27,7 @@ from service.store.worker_counts import WorkerCounts
 from tests.workers.scripted import Reply, Script, completion
 from workers.answering import Answering
 from workers.backends import Limits, Shadow
+from workers.drawing import Drawing
 from workers.probes import Probing
 from workers.replay import Bench, Terms
 from workers.units import Scoring
@@ -149,6 +150,7 @@ class BenchMaker:
         drain_seconds: float = 10.0,
         keyring: Keyring = KEYRING,
         scoring: Callable[[Database], Scoring] | None = None,
+        drawing: Drawing | None = None,
     ) -> Bench:
         captures = open_captures(self.redis_url)
         chosen = limits or Limits(timeout_seconds=5, pause_seconds=0.01)
@@ -160,6 +162,7 @@ class BenchMaker:
                 scoring=scoring or (lambda db: SCORING),
                 probes_per_day=lambda model: probes_per_day,
                 on_serving=on_serving,
+                drawing=drawing,
                 lease_seconds=lease_seconds,
             ),
             keyring=keyring,
