@@ -2,7 +2,8 @@
 
 Names change with the version, and for some versions a page has the old one and the new: the first of a row
 that is there counts. Read in vLLM 0.8 to 0.32, SGLang, TGI and llama.cpp; a page of another engine tells
-nothing. The reading is plain: a page has thousands of lines, and it is read beside a load that is being timed.
+nothing. The reading is plain: a page has thousands of lines, and it is read beside a load that is being
+timed.
 """
 
 from __future__ import annotations

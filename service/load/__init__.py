@@ -1,8 +1,8 @@
 """Load runs: what a tier does under a load that is the same for all, by times that wait for nobody.
 
 Enters: a `BlockPlan`, where to send, and requests. Leaves: a `BlockFigures`, with why it must not be used if
-it must not. `block.run_block` is the way in; everything about it that can be reckoned beforehand or afterwards
-is pure. The room knows no store: who runs jobs asks it for blocks and keeps what they show.
+it must not. `block.run_block` is the way in; everything about it that can be reckoned beforehand or
+afterwards is pure. The room knows no store: who runs jobs asks it for blocks and keeps what they show.
 
 plan, timed, figures   what a block is to do, one request's times, what a block showed
 arrivals               when requests are due, from a seed or a recorded trace's times

@@ -14,8 +14,8 @@ def dues(plan: BlockPlan, trace: Sequence[float] = ()) -> Iterator[tuple[float, 
 
     The place is that in the trace, where there is one, or else the request's number. `trace` has times in
     seconds that do not fall. It is entered where the seed says and begins again at its end, after its mean
-    distance; with a rate, its clock runs so that it has that rate on the whole. ValueError for a trace without
-    duration, and for a plan that has no schedule.
+    distance; with a rate, its clock runs so that it has that rate on the whole. ValueError for a trace
+    without duration, and for a plan that has no schedule.
     """
     if plan.arrivals is Arrivals.CLOSED:
         raise ValueError("a closed loop has no schedule")

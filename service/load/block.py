@@ -1,7 +1,7 @@
 """Runs one block: sends its requests, watches engines and whoever may object, and reckons what it showed.
 
-Blocks run in a process of their own (a Celery worker of the queue `load`), so that nothing that scores answers
-disturbs what is timed. `run_block` is the whole of it, `run_together` the same for arms at the same time.
+Blocks run in a process of their own (a Celery worker of the queue `load`), so that nothing that scores
+answers disturbs what is timed. `run_block` is the whole of it, `run_together` the same for several arms at once.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Load:
     requests: Sequence[Request] = field(repr=False)
     slo: Slo
     trace: Sequence[float] = field(default=(), repr=False)
-    """Times in seconds that a plan with such arrivals replays; with as many requests, each goes with its own."""
+    """Times in seconds for plans that replay them; with as many requests, each goes with its own."""
     request_seconds: float = 300.0
     """After which a request has failed."""
     engine_seconds: float = EVERY_SECONDS
@@ -93,9 +93,9 @@ async def _nothing_against() -> str:
 def run_block(
     plan: BlockPlan, load: Load, *, watch: Watch = _nothing_against, progress: Progress | None = None
 ) -> Block:
-    """Run it in an event loop of its own, undisturbed by the garbage collector. `Aborted` when `watch` objects.
+    """Run it in an event loop of its own, undisturbed by the garbage collector.
 
-    ValueError for a plan that cannot be carried out: no backends, no requests, a trace without duration.
+    `Aborted` when `watch` objects. ValueError for a plan that cannot be carried out: no backends, no requests, a trace without duration.
     """
     return run_together([(plan, load)], watch=watch, progress=progress)[0]
 

@@ -3,8 +3,8 @@
 Every request asks for a stream, also one whose client did not: without it nothing tells when the first token
 came. Answers are the same either way, and so is their work. Chat and completions are asked for their usage at
 the end of the stream; the other two dialects tell it unasked. One answer for one request: `n` and `best_of`
-go, of several prompts the first stays, and `echo` would have the prompt come as tokens. What a replay must not
-carry goes as well (`wire.replay`).
+go, of several prompts the first stays, and `echo` would have the prompt come as tokens. What a replay must
+not carry goes as well (`wire.replay`).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _DONE = "[DONE]"
 
 
 class Connection(asyncio.Protocol):
-    """Tells `over` of every request that came to its end: the connection, the request, whether to send again."""
+    """Tells `over` of every request that ended: the connection, the request, whether to send it again."""
 
     def __init__(self, over: Callable[[Connection, Flight, bool], None]) -> None:
         self.flight: Flight | None = None
@@ -133,6 +133,8 @@ class Connection(asyncio.Protocol):
             return
         for event in events:
             if event == _DONE:
+                # Engines that tell no reason to stop tell that they did.
+                flight.output.ended = flight.output.ended or flight.counted > 0
                 continue
             try:
                 if flight.output.take(json.loads(event)):

@@ -3,8 +3,8 @@
     kept at N: P95 of TPOT with N requests at once <= .8 of its SLO
 
 In a closed loop of N there are always N requests under way, so N is what an engine's `max-num-seqs` would
-allow: the largest N that keeps it is where to start with that flag. Doubling until TPOT is too high, then halving
-the gap. Where the most that was tried still keeps it, or one at a time does not, it was not reached.
+allow: the largest N that keeps it is where to start with that flag. Doubling until TPOT is too high, then
+halving the gap. Where the most that was tried still keeps it, or one at a time does not, it was not reached.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Sends a block's requests and notes what becomes of them; never waits for an answer before it sends.
 
 In an open loop requests leave at times drawn beforehand, over as many connections as that takes. In a closed
-loop the next one leaves when one has ended. The load goes on past the window until the last of its requests has
-ended, so that these are not served by an emptying tier; then everything still under way is dropped.
+loop the next one leaves when one has ended. The load goes on past the window until the last of its requests
+has ended, so that these are not served by an emptying tier; then everything still under way is dropped.
 """
 
 from __future__ import annotations
@@ -52,8 +52,10 @@ class Driver:
         request_seconds: float,
         hopeless_seconds: float | None = None,
     ) -> None:
-        """`request_seconds`: after which a request has failed. `hopeless_seconds`: after which, once the load is
-        over, one without any token is not waited for; None: it is."""
+        """`request_seconds`: after which a request has failed.
+
+        `hopeless_seconds`: after which one without any token is not waited for once the load is over; None: it is.
+        """
         if not backends:
             raise ValueError(f"tier {plan.tier!r} has no backend to load")
         self.start = 0.0

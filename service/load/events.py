@@ -1,7 +1,7 @@
 """Data of server-sent events out of the pieces of a stream, cheaply where the pieces allow it.
 
-Engines write an event at a time, and most pieces are whole events: those are cut where they lie. Anything else
-goes through `wire.sse`, which reads every legal stream, until a piece ends where an event ends.
+Engines write an event at a time, and most pieces are whole events: those are cut where they lie. Anything
+else goes through `wire.sse`, which reads every legal stream, until a piece ends where an event ends.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How long a load run's windows must be for the power of its gate, and whether the budget affords that (A10).
 
-Before the run, at the last known share of misses: as many requests of each arm as show an equal tier non-inferior
-nine times of ten, within what minutes and tokens are left. Where the budget cannot reach a power of .8, the
-run is not worth its load; the gate says `slo_power` instead. Pure.
+Before the run, at the last known share of misses: as many requests of each arm as show an equal tier
+non-inferior nine times of ten, within what minutes and tokens are left. Where the budget cannot reach a power
+of .8, the run is not worth its load; the gate says `slo_power` instead. Pure.
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def extent(
 ) -> Extent:
     """The windows for the wanted power, or as much of it as the budget affords; never less than the pace has.
 
-    `miss_share`: the baseline's last known share of requests that miss the SLO. ValueError where it is outside
-    [0, 1].
+    `miss_share`: the baseline's last known share of requests that miss the SLO. ValueError where it is
+    outside [0, 1].
     """
     at_once = 1 if pace.together else pace.arms
     window = math.inf

@@ -103,7 +103,7 @@ class BlockFigures:
     """Largest |E2E - (TTFT + TPOT (n - 1))|, in seconds."""
     lag_p50: float | None = None
     lag_p99: float | None = None
-    """Of how late the generator took requests up, in seconds; in a closed loop, of how late its clock rang."""
+    """Of how late requests were taken up, in seconds; in a closed loop, of how late its clock rang."""
     asked_rate: float | None = None
     """Requests a second that the schedule has over the window; None in a closed loop."""
     achieved_rate: float = 0.0

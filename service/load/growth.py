@@ -2,8 +2,8 @@
 
 Requests near one another wait for the same queue, so single ones would give limits that are far too narrow.
 Means over spans that are long against the memory of the queue are nearly independent (batch means: Law 2015,
-Simulation Modeling and Analysis, 9.5.3); a line through k of them has limits by Student's t with k - 2 degrees
-of freedom.
+Simulation Modeling and Analysis, 9.5.3); a line through k of them has limits by Student's t with k - 2
+degrees of freedom.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEVEL = 0.95
 
 
 def slope(times: Sequence[float], values: Sequence[float], *, level: float = LEVEL) -> Slope | None:
-    """Of the least-squares line, per second; None with fewer than `LEAST_SPANS` points, or all at one time."""
+    """Of the least-squares line, per second; None with fewer than `LEAST_SPANS` points or times."""
     n = len(times)
     if n < LEAST_SPANS:
         return None
@@ -55,7 +55,7 @@ def span_means(
 def in_flight(
     lives: Iterable[tuple[float, float]], begin: float, end: float, *, spans: int = SPANS
 ) -> tuple[list[float], list[float]]:
-    """Middles of the spans, and how many were under way on average, from (scheduled, ended); ended may be inf."""
+    """Middles of the spans, and how many were under way on average; lives are (scheduled, ended or inf)."""
     edges = np.linspace(begin, end, spans + 1)
     known = np.asarray(list(lives), dtype=np.float64).reshape(-1, 2)
     until = [np.clip(np.minimum(known[:, 1], edge) - known[:, 0], 0.0, None).sum() for edge in edges]

@@ -1,4 +1,4 @@
-"""What one block of a load run is to do: which tier, which arrivals, how long. Everything in it is told in advance."""
+"""What one block of a load run is to do, told in advance: which tier, which arrivals, for how long."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Arrivals(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockPlan:
-    """One block of one arm. Blocks with equal arrivals, rate, seed and seconds send the same requests then."""
+    """One block of one arm. Equal arrivals, rate, seed and seconds send the same requests at the same times."""
 
     tier: str
     part: Part

@@ -4,7 +4,8 @@ A block is invalid, and no figure of it may be averaged with others, when
 
 - the generator was late: p99 of its lag beyond `Bounds.lag_seconds`, or fewer requests taken up than asked;
 - the tier was over-saturated: requests in flight grew over the window, beyond chance and by a share that
-  matters, and so did TTFT (or they grew by half and more, as with an engine that takes everything in at once);
+  matters, and so did TTFT (or they grew by half and more, as with an engine that takes everything in at
+  once);
 - nothing was offered, or nothing at all was answered;
 - its times contradict one another.
 """
@@ -60,7 +61,7 @@ def reckon(
     engine: Sequence[EngineSample] = (),
     bounds: Bounds = Bounds(),
 ) -> BlockFigures:
-    """What the block showed. `timed`: every request taken up; `ticks`: how late the generator's clock rang."""
+    """What the block showed. `timed`: all requests taken up; `ticks`: how late the generator's clock rang."""
     window = [each for each in timed if plan.counts(each.scheduled)]
     complete = [each for each in window if not each.fault]
     met = [each for each in complete if each.meets(slo)]
@@ -122,7 +123,9 @@ def _reasons(block: BlockFigures, bounds: Bounds) -> Iterable[str]:
 def _growth(block: BlockFigures, bounds: Bounds) -> str:
     """Why the tier cannot have kept up; empty when it may have."""
     flying, waits = block.concurrency_slope, block.ttft_slope
-    if block.plan.concurrency is not None or flying is None or flying.lower <= 0 or not block.mean_concurrency:
+    if block.plan.concurrency is not None or flying is None or flying.lower <= 0:
+        return ""
+    if not block.mean_concurrency:
         return ""
     growth = flying.value * block.plan.window_seconds / block.mean_concurrency
     if growth < bounds.growth:
@@ -130,7 +133,8 @@ def _growth(block: BlockFigures, bounds: Bounds) -> str:
     waited = waits is not None and waits.lower > 0
     if not waited and growth < bounds.plain_growth:
         return ""
-    told = f"requests in flight grew by {_limits(flying)} a second around a mean of {block.mean_concurrency:.3g}"
+    mean = f"{block.mean_concurrency:.3g}"
+    told = f"requests in flight grew by {_limits(flying)} a second around a mean of {mean}"
     return f"{told}, TTFT by {_limits(waits)} s a second" if waited and waits is not None else told
 
 

@@ -1,4 +1,4 @@
-"""Backends as a load run reaches them: where they are, what every request to them begins with, who is idle."""
+"""Backends as a load run reaches them: where, with which head, over which idle connection."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Server:
             self._idle.pop(0).close()
 
     async def page(self, path: str) -> str:
-        """What it answers to GET; OSError and TimeoutError when it does not, or with another status than 200."""
+        """What it answers to GET; OSError or TimeoutError unless it does, with 200."""
         async with asyncio.timeout(PAGE_SECONDS):
             reader = await self._connect(_Page)
             try:

@@ -1,10 +1,10 @@
 """Which rate to try next, on the way to a tier's best goodput. Pure: from the blocks so far to the next one.
 
-Goodput rises with the rate until the tier misses its SLO, and then falls. So: upwards by a factor until it has
-fallen (or the tier is over-saturated), downwards from a start that was too high, and then the wider side of the
-best rate is halved, on a scale of logarithms, until its neighbours are near. Where goodput was still rising at
-the highest rate allowed, the best was not reached, and the answer says so: it is never extrapolated. Costs are
-measured afterwards, on fresh blocks: those of the sweep were selected for being good.
+Goodput rises with the rate until the tier misses its SLO, and then falls. So: upwards by a factor until it
+has fallen (or the tier is over-saturated), downwards from a start that was too high, and then the wider side
+of the best rate is halved, on a scale of logarithms, until its neighbours are near. Where goodput was still
+rising at the highest rate allowed, the best was not reached, and the answer says so: it is never
+extrapolated. Costs are measured afterwards, on fresh blocks: those of the sweep were selected for being good.
 """
 
 from __future__ import annotations
@@ -122,8 +122,10 @@ def best(search: Search, tried: Sequence[Tried]) -> Best:
     if not known.goodputs[known.best]:
         reached, reason = False, f"not reached: no token met the SLO, down to {min(known.goodputs):.3g}/s"
     elif above is None:
-        limit = f"the generator was too slow at {known.ceiling:.3g}/s" if known.limited else "no more was tried"
-        reached, reason = False, f"not reached: still rising at {known.best:.3g} requests/s, and {limit}; {found}"
+        slow = f"the generator was too slow at {known.ceiling:.3g}/s"
+        limit = slow if known.limited else "no more was tried"
+        rising = f"still rising at {known.best:.3g} requests/s"
+        reached, reason = False, f"not reached: {rising}, and {limit}; {found}"
     elif below is None:
         reached, reason = False, f"not reached: no lower rate was tried; {found}, less at {above:.3g}/s"
     else:

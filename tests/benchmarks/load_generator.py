@@ -1,9 +1,9 @@
 """How true the times of a load run are: 200 requests/s of 50 events each, the generator on one core.
 
 `python -m tests.benchmarks.load_generator [--rate 200] [--events 50] [--seconds 20]`. The engine stamps every
-event with the time of its write, by the clock that the generator reads, so each request's TTFT and TPOT are known. Half of the
-requests think too long for their SLO, so that goodput is about a half. Issue: p99 of the generator's lag below 5 ms,
-TTFT and TPOT right within 2 ms, goodput within 1 %.
+event with the time of its write, by the clock that the generator reads, so each request's TTFT and TPOT are
+known. Half of the requests think too long for their SLO, so that goodput is about a half. Issue: p99 of the
+generator's lag below 5 ms, TTFT and TPOT right within 2 ms, goodput within 1 %.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ class Found:
 
 def prepared(think: float, events: int) -> Prepared:
     told = json.dumps({"think": think, "pace": PACE, "events": events})
-    asked = {"model": "m", "messages": [{"role": "system", "content": "x" * 1500}, {"role": "user", "content": told}]}
+    messages = [{"role": "system", "content": "x" * 1500}, {"role": "user", "content": told}]
+    asked = {"model": "m", "messages": messages}
     request = parse_request(Endpoint.CHAT_COMPLETIONS.value, json.dumps(asked).encode())
     return Prepared(path=request.endpoint.value, body=load_body(request, model="m"), output=Stamped)
 
@@ -177,10 +178,11 @@ def _worst(errors: Sequence[float]) -> float:
 def report(found: Found, asked: argparse.Namespace) -> str:
     block = found.figures
     lines = [
-        f"{asked.rate:g} requests/s of {asked.events} events for {asked.seconds:g} s, Poisson; {block.offered} requests "
-        f"in the window, {found.events / (asked.seconds + 3):,.0f} events/s, {block.mean_concurrency:.0f} at once; "
-        f"the generator used {found.cpu_share:.0%} of its core; asked {block.asked_rate:.1f}/s, "
-        f"taken up {block.achieved_rate:.1f}/s; goodput {block.goodput:.1f} tokens/s, true {found.true_goodput:.1f}.",
+        f"{asked.rate:g} requests/s of {asked.events} events for {asked.seconds:g} s, Poisson; {block.offered} "
+        f"requests in the window, {found.events / (asked.seconds + 3):,.0f} events/s, "
+        f"{block.mean_concurrency:.0f} at once; the generator used {found.cpu_share:.0%} of its core; asked "
+        f"{block.asked_rate:.1f}/s, taken up {block.achieved_rate:.1f}/s; goodput {block.goodput:.1f} tokens/s, "
+        f"true {found.true_goodput:.1f}.",
         "",
         "| milliseconds | p50 | p90 | p99 | most |",
         "|---|---|---|---|---|",
@@ -199,7 +201,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rate", type=float, default=200.0, help="requests/s")
     parser.add_argument("--events", type=int, default=50, help="of each answer")
-    parser.add_argument("--seconds", type=float, default=20.0, help="of the window; three of warm-up come before")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of the window, after three")
     parser.add_argument("--seed", type=int, default=6)
     parser.add_argument("--output", type=Path, help="write the report there as well")
     asked = parser.parse_args()

@@ -17,7 +17,7 @@ from tests.patience import PATIENCE
 
 ANY_SLO = Slo(ttft_seconds=PATIENCE, tpot_seconds=PATIENCE)
 """That even a machine in trouble keeps."""
-STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n"
+STREAM = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 @dataclass(kw_only=True)
@@ -57,6 +57,10 @@ class Turn:
 
     async def end(self) -> None:
         await self.send(b"0\r\n\r\n")
+
+    def close(self) -> None:
+        self._writer.close()
+        self.hung_up = True
 
     def cut(self) -> None:
         self._writer.transport.abort()

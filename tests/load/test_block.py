@@ -15,6 +15,7 @@ from service.load.plan import Arrivals, BlockPlan, Part
 from service.load.reckoning import Bounds
 from service.wire import parse_request
 from tests.load.scripted import (
+    FINISH,
     STREAM,
     ScriptedBackend,
     Turn,
@@ -149,6 +150,7 @@ async def test_answers_later_than_the_slo_have_no_goodput() -> None:
         (b"SSH-2.0\r\n\r\n", "unreadable"),
         (STREAM + b"f\r\ndata: not json\n\r\n1\r\n\n\r\n0\r\n\r\n", "unreadable"),
         (STREAM + b"0\r\n\r\n", "cut_off"),
+        (STREAM + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n", "cut_off"),
     ],
 )
 async def test_every_way_to_fail_is_a_miss_with_its_name(script: bytes, fault: str) -> None:
@@ -160,6 +162,35 @@ async def test_every_way_to_fail_is_a_miss_with_its_name(script: bytes, fault: s
     assert figures.failed == {fault: figures.offered}
     assert (figures.passed, figures.goodput, figures.ttft.p95) == (0, 0.0, None)
     assert any(reason.startswith("nothing_answered") for reason in figures.invalid)
+
+
+async def test_an_engine_may_end_a_stream_without_a_reason() -> None:
+    async def script(turn: Turn) -> None:
+        await turn.send(STREAM)
+        await turn.event(delta(content="a"), output=True)
+        await turn.event("[DONE]")
+        await turn.end()
+
+    async with scripted(script) as backend:
+        figures = (await one(plan(), load_of(backend))).figures
+    assert (figures.failed, figures.passed) == ({}, 12)
+    assert figures.without_usage == 12
+
+
+async def test_an_answer_as_long_as_its_connection_is_complete_if_it_was_seen_to_end() -> None:
+    async def script(turn: Turn) -> None:
+        head = STREAM.replace(b"transfer-encoding: chunked\r\n", b"connection: close\r\n")
+        told = f"data: {json.dumps(delta(content='a'))}\n\n"
+        if turn.served.number % 2:
+            told += f"data: {json.dumps(FINISH)}\n\ndata: {json.dumps(usage(1))}"
+        await turn.send(head + told.encode())
+        turn.close()
+
+    async with scripted(script) as backend:
+        figures = (await one(plan(), load_of(backend))).figures
+    assert set(figures.failed) == {"cut_off"}
+    assert figures.passed == figures.offered - figures.failed["cut_off"] > 0
+    assert figures.without_usage == 0
 
 
 async def test_an_answer_without_output_is_a_miss_and_one_of_one_token_has_no_tpot() -> None:

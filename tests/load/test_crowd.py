@@ -25,7 +25,7 @@ def tier(keeps: int) -> Callable[[int], Step]:
 
 
 @pytest.mark.parametrize("keeps", [1, 2, 3, 7, 11, 16])
-def test_the_most_at_once_that_keeps_tpot_at_80_per_cent_is_found_exactly_where_it_is_small(keeps: int) -> None:
+def test_the_most_at_once_that_keeps_tpot_is_found_exactly_where_it_is_small(keeps: int) -> None:
     found, _ = search(tier(keeps))
     assert found.reached
     assert found.concurrency == keeps

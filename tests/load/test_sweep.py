@@ -6,7 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from service.decision.economics import unit_cost
+from service.load.plan import Part
 from service.load.sweep import Best, Search, Tried, best, next_rate
+from tests.load import queues
 
 Tier = Callable[[float], Tried]
 
@@ -44,6 +47,27 @@ def test_a_tier_twice_as_fast_has_twice_the_goodput() -> None:
     one, _ = sweep(Search(start=4.0, precision=1.05), tier(6.0))
     two, _ = sweep(Search(start=4.0, precision=1.05), tier(12.0))
     assert two.goodput / one.goodput == pytest.approx(2.0, rel=0.06)
+
+
+def test_a_tier_twice_as_fast_costs_half_at_its_own_best_rate_and_the_same_under_equal_arrivals() -> None:
+    price, search = 60.0, Search(start=4.0, precision=1.05)
+
+    def cost(rate: float, served_in: float) -> float:
+        fresh = [queues.block(rate, served_in=served_in, part=Part.COST, seed=seed) for seed in range(8)]
+        assert all(each.valid for each in fresh)
+        goodput = sum(each.goodput for each in fresh) / len(fresh)
+        return unit_cost(price_per_hour=price, tokens_per_second=goodput)
+
+    one, _ = sweep(search, lambda rate: Tried.of(queues.block(rate, served_in=0.2)))
+    two, _ = sweep(search, lambda rate: Tried.of(queues.block(rate, served_in=0.1)))
+    assert one.reached
+    assert two.reached
+    assert one.rate == pytest.approx(5.0, rel=0.06)
+    assert two.rate == pytest.approx(10.0, rel=0.06)
+    assert one.rate is not None
+    assert two.rate is not None
+    assert cost(two.rate, 0.1) / cost(one.rate, 0.2) == pytest.approx(0.5, rel=0.1)
+    assert cost(4.0, 0.1) == pytest.approx(cost(4.0, 0.2))
 
 
 def test_what_still_rises_at_the_highest_rate_was_not_reached() -> None:
