@@ -2,7 +2,7 @@
 from units and pairs is in `tally_tables`.
 
 Keys made of several names are hashed (`key_of`), so that indices stay small at a million pairs. No prompt
-is in here: labels and one-sentence reasons are, until `retention` takes the reasons away.
+is in here in the clear: labels and one-sentence reasons are, until `retention` takes the reasons away.
 """
 
 from __future__ import annotations
