@@ -226,13 +226,13 @@ def _asked(placed: Placed) -> dict[str, Json]:
 
 
 def _sent(placed: Placed) -> Sent:
-    capture = placed.opened.capture
+    capture, chain = placed.opened.capture, message_chain(placed.opened.request)
     return Sent(
         capture_id=capture.id,
         model=capture.model,
         tier=capture.tier,
         tenant=capture.tenant,
-        prompt=message_chain(placed.opened.request)[-1],
+        prompt=chain[-1] if chain else placed.opened.digest,  # a prompt of token ids has no messages
         at=capture.started_at,
         together=capture.conversation is not None,
     )

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
-from sqlalchemy import ColumnElement, Connection, delete, func, select
+from sqlalchemy import ColumnElement, Connection, Executable, delete, func, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from service.store.capture import Capture, Ending, Keyring, seal_all
 from service.store.corpus_tables import corpus, corpus_strata
@@ -288,12 +290,15 @@ def counted_before(
 
 
 def _see(db: Database, connection: Connection, place: Place) -> None:
-    connection.execute(
-        db.insert(corpus_strata)
-        .values({**_place_row(place), "seen": 1})
-        .on_conflict_do_update(
-            index_elements=[corpus_strata.c.place], set_={"seen": corpus_strata.c.seen + 1}
-        )
+    connection.execute(_seeing(db.is_sqlite), {**_place_row(place), "seen": 1})
+
+
+@lru_cache(maxsize=2)
+def _seeing(is_sqlite: bool) -> Executable:
+    """The statement that counts one: made once, since making it costs more than sending it."""
+    insert = sqlite.insert(corpus_strata) if is_sqlite else postgresql.insert(corpus_strata)
+    return insert.on_conflict_do_update(
+        index_elements=[corpus_strata.c.place], set_={"seen": corpus_strata.c.seen + insert.excluded.seen}
     )
 
 

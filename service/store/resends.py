@@ -25,6 +25,7 @@ from sqlalchemy import Connection, select
 from service.store import redis_keys
 from service.store.corpus_tables import resends
 from service.store.database import Database
+from service.store.pairs import increment
 from service.store.schema import key_of
 
 DAY = 86_400
@@ -80,30 +81,16 @@ def count_within(
     """Count a request, and that an earlier one was sent again, for the tier that answered that."""
     if not sent.tenant:
         return
-    _add(db, connection, sent, sent.tier, share, total=1, resent=0)
+    place = {
+        "model": sent.model,
+        "day": int(sent.at // DAY),
+        "together": sent.together,
+        "share": f"{share:.9g}",
+    }
+    rows = [{**place, "tier": sent.tier, "total": 1, "resent": 0}]
     if earlier is not None:
-        _add(db, connection, sent, earlier, share, total=0, resent=1)
-
-
-def _add(
-    db: Database, connection: Connection, sent: Sent, tier: str, share: float, *, total: int, resent: int
-) -> None:
-    connection.execute(
-        db.insert(resends)
-        .values(
-            model=sent.model,
-            tier=tier,
-            day=int(sent.at // DAY),
-            together=sent.together,
-            share=f"{share:.9g}",
-            total=total,
-            resent=resent,
-        )
-        .on_conflict_do_update(
-            index_elements=list(resends.primary_key.columns),
-            set_={"total": resends.c.total + total, "resent": resends.c.resent + resent},
-        )
-    )
+        rows.append({**place, "tier": earlier, "total": 0, "resent": 1})
+    increment(db, connection, resends, sorted(rows, key=lambda row: str(row["tier"])))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

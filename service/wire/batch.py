@@ -59,8 +59,8 @@ def _read(line: str) -> tuple[str, Request]:
     if not isinstance(value, dict):
         raise NotARequest(f"this is {kind(value)}, not an object")
     name = value.get("custom_id")
-    if not isinstance(name, str) or not 0 < len(name) <= MOST_ID:
-        raise NotARequest(f"custom_id must be a string of 1 to {MOST_ID} characters")
+    if not isinstance(name, str) or not 0 < len(name) <= MOST_ID or not name.isprintable():
+        raise NotARequest(f"custom_id must be a string of 1 to {MOST_ID} printable characters")
     method = value.get("method")
     if method != "POST":
         raise NotARequest(f"method must be POST, got {method!r}")

@@ -48,9 +48,10 @@ def test_lines_are_read_with_their_numbers_and_written_as_they_were() -> None:
     [
         ("{", "this is not JSON"),
         ("[1, 2]", "this is an array, not an object"),
-        (line(custom_id="left out"), "custom_id must be a string of 1 to 512 characters"),
-        (line(custom_id=""), "custom_id must be a string of 1 to 512 characters"),
-        (line(custom_id=7), "custom_id must be a string of 1 to 512 characters"),
+        (line(custom_id="left out"), "custom_id must be a string of 1 to 512 printable characters"),
+        (line(custom_id=""), "custom_id must be a string of 1 to 512 printable characters"),
+        (line(custom_id="a\0"), "custom_id must be a string of 1 to 512 printable characters"),
+        (line(custom_id=7), "custom_id must be a string of 1 to 512 printable characters"),
         (line(method="GET"), "method must be POST, got 'GET'"),
         (line(url="/v1/embeddings"), "url must be one of /v1/chat/completions"),
         (line(url="left out"), "url must be one of"),
