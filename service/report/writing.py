@@ -86,11 +86,6 @@ def money(currency: str, unit: str = "") -> Write:
     return write
 
 
-def factor(number: float) -> str:
-    """How many times as much."""
-    return f"{number:.2f}x"
-
-
 def digest(text: str) -> str:
     """The first twelve characters of a digest, as people compare them."""
     return text.removeprefix("sha256:")[:12]

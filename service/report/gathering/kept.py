@@ -14,6 +14,8 @@ from service.store.reports import keep_report, read_report
 
 MOST_JOBS = 1000
 """How far back the run before is looked for."""
+MOST_DUE = 50
+DAY = 86_400.0
 
 
 def report_of(sources: Sources, job_id: str, *, now: float) -> Report:
@@ -39,10 +41,22 @@ def report_of(sources: Sources, job_id: str, *, now: float) -> Report:
     return report
 
 
-def latest_job(sources: Sources, model: str) -> Job | None:
-    """The model's last job that is done, or else its last one at all."""
-    jobs = list_jobs(sources.db, model, limit=MOST_JOBS)
-    return next((job for job in jobs if job.state is JobState.DONE), jobs[0] if jobs else None)
+def keep_due(sources: Sources, *, now: float) -> list[str]:
+    """Make the reports of jobs that are over and have none yet, so that they say what was decided then.
+
+    The ids of these jobs. Of those that ended lately: what was never kept in a day is made when it is asked for.
+    """
+    due = [
+        job.job_id
+        for job in list_jobs(sources.db, limit=MOST_DUE)
+        if job.state.over
+        and job.ended_at is not None
+        and now - job.ended_at < DAY
+        and read_report(sources.db, job.job_id) is None
+    ]
+    for job_id in due:
+        report_of(sources, job_id, now=now)
+    return due
 
 
 def _kept(sources: Sources, job: Job) -> Report | None:

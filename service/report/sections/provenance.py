@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from service.report import writing
 from service.report.blocks import Block, Bullets, Folded, Formula, Paragraph, Section
 from service.report.document import Report
 from service.report.words import Words
@@ -15,7 +16,7 @@ def provenance(report: Report, say: Words) -> Section:
     """What the numbers mean, and the manifest word for word."""
     blocks: list[Block] = [Bullets(items=tuple(say(f"notes.{name}") for name in NOTES))]
     if report.run.replay_of is not None:
-        blocks.append(Paragraph(text=say("provenance.replay", digest=report.run.replay_of[:12])))
+        blocks.append(Paragraph(text=say("provenance.replay", digest=writing.digest(report.run.replay_of))))
         if report.run.differences:
             blocks.append(Bullets(items=report.run.differences, foreign=True))
     if report.manifest:

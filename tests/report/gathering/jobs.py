@@ -1,0 +1,102 @@
+"""A whole job in a database: blocks that are arithmetic, findings by the worker's own hands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from service.decision.evidence import Evidence
+from service.decision.policy import Asked, Criterion, Gate, Policy
+from service.fleet import Backend, Ladder, Tier
+from service.load.figures import BlockFigures
+from service.report.gathering.composing import Sources
+from service.store.database import Database
+from service.store.jobs import Cause, Job, JobState, Outlook, begin_job, end_job, read_job
+from service.store.load_blocks import Turn, finish_block, lease_block, take_turn
+from service.store.manifest import JobPlan, Manifest
+from service.store.standing import Question
+from tests.approval.live import add_pairs
+from tests.workers.load_tiers import ModelTier, tiers
+from tests.workers.test_load_plan import PLAN, whole
+from workers.load_findings import Court, concurrency_findings, cost_findings, slo_findings, sweep_findings
+from workers.load_plan import Opening
+
+NOW = 1_800_000_000.0
+TIERS = tiers(bf16=ModelTier(capacity=10.0, misses=0.002), w8a8=ModelTier(capacity=20.0, misses=0.002))
+SOON = replace(PLAN, window_seconds=800.0)
+"""Blocks of 100 s: 400 requests each."""
+MONEY = {"currency": "EUR", "failure": {"steps": [{"name": "retry", "share": 1.0, "multiple": 1.0, "price": 0.0}]}}
+WIDE = Policy(
+    criteria=(Criterion(evaluator="structured_output", margin=0.3, min_pairs=20),),
+    gates=dict.fromkeys(Gate, Asked.OFF) | {Gate.QUALITY: Asked.REQUIRED},
+)
+
+
+def sources(db: Database, names: Sequence[str] = ("bf16", "w8a8")) -> Sources:
+    """Where reports of the model come from, without Redis."""
+    backend = (Backend(url="http://127.0.0.1:9"),)
+    ladder = Ladder(
+        model="m", tiers=tuple(Tier(name=name, model="m", backends=backend, shadow=backend) for name in names)
+    )
+    return Sources(
+        db=db,
+        captures=None,
+        ladders={"m": ladder},
+        question=Question(policy=WIDE, epoch_of=lambda model, tier: f"epoch of {tier}"),
+    )
+
+
+def pairs(db: Database, **kinds: int) -> None:
+    """Pairs of w8a8 that count."""
+    add_pairs(db, "w8a8", epoch="epoch of w8a8", criteria=("structured_output",), model="m", **kinds)
+
+
+def run(known: Mapping[str, ModelTier] = TIERS, plan: JobPlan = SOON) -> tuple[Manifest, list[BlockFigures]]:
+    """The blocks that a worker would have measured."""
+    manifest, blocks, _ = whole(known, plan, Opening(slo_block_seconds=plan.block_seconds))
+    return Manifest.of({**manifest.document, "money": MONEY}), blocks
+
+
+def job_over(
+    db: Database,
+    manifest: Manifest,
+    blocks: Sequence[BlockFigures],
+    *,
+    began: float = NOW,
+    state: JobState | None = JobState.DONE,
+    reason: str = "",
+) -> Job:
+    """A job with these blocks, each a minute, and what the worker found in them; still running without a state."""
+    job = begin_job(db, manifest=manifest, cause=Cause.SCHEDULE, actor="schedule", now=began)
+    at = began
+    outlook = Outlook(blocks=len(blocks), seconds=sum(each.plan.seconds for each in blocks))
+    for number, figures in enumerate(blocks):
+        take_turn(db, job.job_id, number, Turn(then=figures.plan.document(), outlook=outlook), now=at)
+        block = lease_block(db, job.job_id, number, owner="w", now=at)
+        assert block is not None
+        at += 60
+        assert finish_block(db, block, figures=figures.document(), tokens=1000, now=at)
+    if state is None:
+        return read_job(db, job.job_id)
+    found = findings(db, job, blocks, at=at)
+    last = Turn(then=blocks[-1].plan.document(), outlook=outlook, remarks=("a remark",), findings=found)
+    take_turn(db, job.job_id, len(blocks), last, now=at)
+    end_job(db, job.job_id, state, reason=reason, now=at)
+    return read_job(db, job.job_id)
+
+
+def findings(db: Database, job: Job, blocks: Sequence[BlockFigures], *, at: float) -> dict[str, Any]:
+    """As `workers.shadow_job` puts them together."""
+    court = Court(
+        db=db,
+        policy=WIDE,
+        evidence_of=lambda model, tier: Evidence(model=model, tier=tier, epoch=f"epoch of {tier}"),
+        unsettled_of=lambda model, tier: "",
+        operations=0.0,
+        versions={},
+    )
+    slo = slo_findings(court, job, blocks, at=at, unequal="")
+    cost = cost_findings(court, job, blocks, at=at, unequal="")
+    gates = [*slo.pop("gates"), *cost.pop("gates")]
+    return {**slo, **cost, **sweep_findings(job, blocks), **concurrency_findings(job, blocks), "gates": gates}

@@ -1,0 +1,66 @@
+"""Numbers with their units and limits, the same in every language."""
+
+from __future__ import annotations
+
+import pytest
+
+from service.report import writing
+from service.report.measured import Figure
+
+CNY = writing.money("CNY")
+
+
+@pytest.mark.parametrize(
+    ("told", "text"),
+    [
+        (writing.moment(1_796_007_600.0), "2026-11-30 03:00 UTC"),
+        (writing.moment(1e30), "–"),
+        (writing.duration(11_520), "3 h 12 min"),
+        (writing.duration(95), "1 min 35 s"),
+        (writing.duration(-3), "0 s"),
+        (writing.count(1_204_310), "1,204,310"),
+        (writing.points(0.041), "+4.10 pp"),
+        (writing.points(-0.0025), "−0.25 pp"),
+        (writing.margin(0.01), "1 pp"),
+        (writing.per_cent(0.9938), "99.38 %"),
+        (writing.level(0.95), "95 %"),
+        (writing.time(0.0413), "41.3 ms"),
+        (writing.time(0.42), "420 ms"),
+        (writing.time(12.34), "12.3 s"),
+        (writing.rate(7), "7 req/s"),
+        (writing.speed(1450.2), "1,450 tok/s"),
+        (writing.speed(12.34), "12.3 tok/s"),
+        (CNY(0.0024137), "CNY 0.002414"),
+        (CNY(-0.0000012345), "−CNY 0.000001234"),
+        (CNY(12_345.678), "CNY 12,345.68"),
+        (CNY(0), "CNY 0"),
+        (CNY(1e-15), "CNY 0"),
+        (writing.money("EUR", "/ h")(60), "EUR 60 / h"),
+        (writing.digest("sha256:0123456789abcdef"), "0123456789ab"),
+    ],
+)
+def test_a_number_has_its_unit(told: str, text: str) -> None:
+    assert told == text
+
+
+def test_a_figure_has_its_limits_their_level_and_what_it_rests_on() -> None:
+    figure = Figure(value=0.002, lower=0.001, upper=0.004, level=0.9, n=8)
+    assert writing.figure(figure, CNY, of="blocks") == "CNY 0.002 [CNY 0.001, CNY 0.004] (90 %; blocks 8)"
+    assert writing.figure(Figure(value=0.002), CNY) == "CNY 0.002"
+    assert writing.figure(Figure(value=0.5, n=12), writing.per_cent, of="n") == "50.00 % (n 12)"
+    assert writing.figure(None, CNY) == "–"
+
+
+def test_a_limit_that_is_not_known_is_a_dash() -> None:
+    figure = Figure(value=1.2, lower=1.0, level=0.95, n=60)
+    assert writing.limits(figure, writing.time) == "1,200 ms [1,000 ms, –]"
+    assert writing.limits(None, writing.time) == "–"
+
+
+def test_an_estimate_without_pairs_is_a_dash_within_its_limits() -> None:
+    assert writing.interval(None, -1, 1, writing.points, 0.9) == "– [−100.00 pp, +100.00 pp] (90 %)"
+
+
+def test_two_figures_that_differ_in_sign_never_look_alike() -> None:
+    assert CNY(-0.5) == "−CNY 0.5"
+    assert CNY(0.5) == "CNY 0.5"
