@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
 import pytest
@@ -259,3 +260,12 @@ def test_ranks_are_uniform_and_nobody_without_the_salt_can_aim_at_them() -> None
     assert all(0 <= rank < 1 for rank in ranks)
     assert 0.45 < sum(ranks) / len(ranks) < 0.55
     assert rank_of(SALT, "1") != rank_of(b"other", "1")
+
+
+def test_workers_that_draw_at_once_draw_the_sample_of_all(database: Database, request_of: Draw) -> None:
+    requests = [request_of(number) for number in range(24)]
+    with ThreadPoolExecutor(3) as workers:
+        list(workers.map(lambda part: draw(database, requests[part::3]), range(3)))
+    best = sorted(requests, key=lambda each: each.rank)
+    assert digests(database) == {each.digest for each in best[:3]}
+    assert manifest(database, model="m", name=TRAFFIC, per_stratum=3, now=101 * DAY).strata[0].seen == 24

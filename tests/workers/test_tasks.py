@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 import redis
 from celery import Celery, Task, signals
+from sqlalchemy import select
 
 from service.fleet import Route
 from service.settings import load
 from service.store.captures import open_captures
+from service.store.corpus_tables import corpus
 from service.store.database import Database
 from service.store.leases import lease
 from service.store.ledger import account
@@ -73,8 +75,10 @@ def test_messages_are_json_acknowledged_late_and_taken_one_at_a_time(app: Celery
 
 
 def test_every_task_of_the_guard_is_scheduled_on_its_own_queue(app: Celery) -> None:
-    assert {entry["task"] for entry in app.conf.beat_schedule.values()} == set(SCHEDULE)
-    assert {entry["options"]["queue"] for entry in app.conf.beat_schedule.values()} == {GUARD_QUEUE}
+    entries = app.conf.beat_schedule
+    assert {*SCHEDULE, tasks.RESCORE} <= {entry["task"] for entry in entries.values()}
+    assert {entries[name]["options"]["queue"] for name in SCHEDULE} == {GUARD_QUEUE}
+    assert entries[tasks.RESCORE]["options"]["queue"] == "replay"
     assert all(app.amqp.router.route({}, name)["queue"].name == GUARD_QUEUE for name in SCHEDULE)
     assert app.amqp.router.route({}, REPLAY_TASK)["queue"].name == "replay"
     assert set(SCHEDULE) | {REPLAY_TASK} <= set(app.tasks)
@@ -86,6 +90,18 @@ def test_a_message_of_ids_becomes_evidence(app: Celery, valkey: ValkeyServer, db
     )
     call(app, REPLAY_TASK, ids)
     assert account(db).processed == 3
+
+
+def test_scored_captures_leave_a_corpus_that_retention_takes_away(
+    app: Celery, valkey: ValkeyServer, db: Database
+) -> None:
+    old = time.time() - 29 * 86_400
+    captures = [exchange(question(f"order {n}"), started_at=at) for n, at in enumerate((time.time(), old))]
+    call(app, REPLAY_TASK, ship(valkey.url, captures))
+    call(app, tasks.RESCORE)
+    call(app, tasks.RETAIN)
+    with db.read() as connection:
+        assert len(connection.execute(select(corpus.c.digest)).all()) == 1
 
 
 def test_a_dead_worker_is_replaced_within_three_minutes() -> None:
