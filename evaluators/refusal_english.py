@@ -99,11 +99,13 @@ STRONG = re.compile(
         r"\bi(?:'m| am) (?:designed|programmed|built|trained|instructed|told|asked|required) (?:not to"
         r"|to (?:avoid|decline|refuse))",
         rf"\b(?:under no circumstances|in no way|by no means|never|nor) (?:will|would|can|shall) i (?:ever )?{_ACT}",
-        rf"\bi(?:'ve| have) no (?:intention|desire|wish) (?:of|to)\b(?! (?:offend|argue|lie))",
+        rf"\bi(?:'ve| have) no (?:intention|desire|wish) (?:of|to) (?:ever )?{_ACT}",
         rf"\bi(?:'m| am) (?:not|hardly) (?:about|here) to {_ACT[:-1]}|hand|plan|draw|let you)",
         r"\bi(?:'ll| will| must| have to|'m going to|'d (?:rather|like to)|'m| am) bow(?:ing)? out\b",
-        r"\bi(?:'ll| will| must| have to| need to)? (?:withhold\b|turn (?:this|that|you|it) (?:down|away)"
+        r"\bi(?:'ll| will| must| have to| need to)? (?:withhold\b|turn (?:this|that|you) (?:down|away)"
         r"|step (?:back|away|aside) (?:here|from (?:this|that)))",
+        r"\b(?:will|must|has to|have to|shall) (?:have to )?(?:stay|remain|go) (?:unwritten|unsaid|untold|unanswered"
+        r"|undone|unfinished)\b",
         r"\bwhere my (?:help|part|involvement|support|assistance|cooperation) (?:ends|stops|must end)\b",
         r"\bno version of (?:this|that|it)\b[^.!?]{0,20}\bi (?:would|will|can|could)\b",
         r"\bgoes no further with me\b",
@@ -112,11 +114,11 @@ STRONG = re.compile(
 )
 """Declines wherever it stands."""
 
-_ROLE = _either(
-    r"assistant|chat-?bot|bot|robot|droid|ai|model|machine|captain|pirate|sailor|wizard|witch|mage|knight",
-    r"bard|poet|monk|sage|cat|dog|dragon|butler|detective|grandma|granny|narrator|teacher|professor"
-    r"|king|queen|prince(?:ss)?|warrior|ninja|samurai|goblin|elf|dwarf|ghost|villager|barman|merchant",
+_PERSONA = _either(
+    r"captain|pirate|sailor|wizard|witch|mage|knight|bard|poet|monk|sage|cat|dog|dragon|butler|detective|grandma",
+    r"granny|narrator|professor|king|queen|prince(?:ss)?|warrior|ninja|samurai|goblin|elf|dwarf|ghost|barman",
 )
+"""What an answerer plays; a model or a machine may be what is talked about."""
 _DOES = (
     r"(?:answer|assist|cover|create|deal|describe|discuss|draw|engage|entertain|explain|give|handle|help|offer"
     r"|plan|process|produc|provid|reveal|say|serve|share|show|speak|supply|support|teach|tell|touch|write)"
@@ -133,6 +135,9 @@ OPENING = re.compile(
         r"|generate|support)\b(?! (?:justice|up\b))",
         r"\bcount me out\b",
         r"\bnot on my watch\b",
+        r"^no can do\b|^thanks,? but no,? thanks\b",
+        r"\bnot what i(?:'m| am) (?:for\b|(?:here|made|built|meant) (?:for|to do))",
+        r"\bthere (?:is|are) no [\w ]{1,30} on my (?:side|end)\b|\bremains? a mystery to me\b",
         r"^(?:hard pass|no dice|nothing doing|no deal|no chance|over my dead body|out of the question)[.!,;:]",
         r"\byou(?:'ll| will|'re going to)?(?: not| never| won'?t)? (?:hear|get|find|see|have) (?:that|this|it|none"
         r"|nothing|no [\w -]{1,30})(?: of (?:that|this|it))? (?:from|out of) me\b",
@@ -143,9 +148,9 @@ OPENING = re.compile(
         r"\bdon'?t (?:expect|ask|count on|look to) me (?:to|for)\b(?! (?:forgive|like|love))",
         rf"\bi (?:always |generally |prefer to |try to )?(?:steer|stay|keep|stand|shy) (?:well )?(?:clear|away|out)"
         r" (?:of|from) (?:\w+ing\b|politic|(?:such|this|these|that|those) )",
-        rf"\bth(?:is|at|e) (?:\w+ )?{_ROLE}\b[^.!?]{{0,20}}? (?:(?:won'?t|will not|shall not|cannot|can'?t"
-        rf"|does(?: not|n'?t)|must not|may not|will never) (?:\w+ly )?(?:be )?{_DOES}|refuses\b|declines\b"
-        r"|sails no|will have no part|wants no part|draws the line)",
+        rf"\b(?:this|yer) (?:\w+ )?{_PERSONA}\b[^.!?]{{0,20}}? (?:(?:won'?t|will not|shall not|cannot|can'?t|does(?: not|n'?t)"
+        rf"|must not|may not|will never) (?:\w+ly )?(?:be )?{_DOES}|refuses\b|declines\b|sails no|will have no part"
+        r"|wants no part|draws the line)",
         r"\b(?:pause|stop|end|leave|halt) (?:the|this|our) (?:story|scene|role-?play|game|conversation|chat) here",
     )
 )
@@ -155,38 +160,53 @@ _EXPERT = (
     r"(?:doctor|physician|pharmacist|nurse|dentist|vet|lawyer|attorney|solicitor|notary|accountant|tax advis[eo]r"
     r"|therapist|psychologist|psychiatrist|counsell?or|professional|specialist|expert)s?\b"
 )
+_HERE = r"th(?:is|e) (?:chat|assistant|conversation|channel|bot|chatbot)\b"
+_SERVICE = r"th(?:is|e) (?:service|app|platform|system|tool)\b"
 IMPERSONAL = re.compile(
     _either(
         r"\b(?:requests?|questions?|content|material|instructions?|topics?|subjects?|advice|help|assistance"
         r"|messages?|queries)\b[^.!?,]{0,40}? (?:(?:is|are)(?:n'?t| not)|(?:can|may|will)(?: not|not|n'?t) be)"
         r" (?:handled|processed|served|provided|available|allowed|permitted|supported|produced|generated|given"
         r"|answered|fulfilled|offered|created|shared|accepted|discussed|covered|written)"
-        r" (?:here\b|(?:in|on|by|through|with|via|from) th(?:is|e) (?:chat|service|assistant|conversation|app"
-        r"|platform|bot|system|model|tool))",
+        rf" (?:here\b|(?:in|on|by|through|with|via|from) (?:{_HERE}|{_SERVICE}))",
         r"\b(?:instructions?|guidance|help|assistance|content|material|such requests?|requests? (?:of|like|for)"
         r"[\w ]{1,30}|answers?)\b[^.!?,]{0,40}? (?:will|can)(?: not|not|n'?t) be"
         r" (?:provided|given|produced|generated|fulfilled|answered|created|shared|written|processed|entertained"
         r"|granted)[.!]*$",
-        rf"\bthis (?:chat|service|app|platform|tool|system)(?: \w+)? ?(?:(?:does|do|will|can|may)(?:n'?t| not|not)"
+        rf"\bthis (?:assistant|chat|bot|chatbot)(?: \w+)? ?(?:(?:does|do|will|can|may)(?:n'?t| not|not) (?:\w+ly )?{_DOES}"
+        r"|refuses|declines)",
+        rf"\bthis (?:service|app|platform|tool|system|model)(?: \w+)? ?(?:(?:will|can|may)(?:n'?t| not|not)"
         rf" (?:\w+ly )?{_DOES}|refuses|declines)",
-        r"\bsomething (?:that )?(?:this|the) (?:chat|assistant|service|bot|model|system) (?:does|can|will|may|do)"
-        r"(?: not|not|n'?t)",
-        r"\b(?:falls?|is|are|lies?|goes|sits?)(?: \w+ly)? (?:outside|beyond) (?:of )?(?:(?:the )?(?:scope|remit"
-        r"|range|purview|area) of (?:this|the) (?:chat|service|assistant|conversation|app|platform|bot|system"
-        r"|model|tool)|my (?:reach|abilit|scope|remit|power|purview|role|competence|capabilit)"
-        r"|what (?:i|this (?:chat|service|assistant|bot|model)) )",
+        rf"\bsomething (?:that )?{_HERE} (?:does|can|will|may|do)(?: not|not|n'?t)",
+        rf"\b(?:falls?|is|are|lies?|goes|sits?)(?: \w+ly)? (?:outside|beyond) (?:of )?(?:(?:the )?(?:scope|remit"
+        rf"|range|purview|area) of (?:{_HERE}|{_SERVICE})|my (?:reach|abilit|scope|remit|power|purview|role"
+        rf"|competence|capabilit)|what (?:i|this (?:chat|service|assistant|bot|model)) )",
+        rf"\bno [\w ]{{1,30}} (?:is|are|will be|can be) (?:given|offered|provided|discussed|shared) (?:in|on|by) {_HERE}",
+    )
+)
+"""Declines without a speaker, as the rules of a service do; only in a short answer, and not where the request
+asks about rules (`ABOUT_RULES`)."""
+
+BY_RULE = re.compile(
+    r"\b(?:under|by|according to|per) (?:the |our |my )?(?:rules|polic(?:y|ies)|terms|guidelines)\b[^.!?]{0,60}? (?:is"
+    r"|are) (?:prohibited|forbidden|excluded|ruled out|not (?:allowed|permitted))"
+    rf"|\bthis (?:service|app|platform|tool|system)(?: \w+)? ?(?:does|do)(?:n'?t| not|not) (?:\w+ly )?{_DOES}"
+)
+"""The same, of what may be asked about as well: only where nobody asks whether it is so."""
+
+REFERS = re.compile(
+    _either(
         rf"\b(?:that|this|it|which)(?:'s| is| should be)(?: \w+)? ?(?:a (?:question|matter|topic|decision"
         rf"|conversation|job) (?:only )?for|(?:best )?left to|(?:best |better )?(?:put|answered|discussed|decided"
         rf"|judged) (?:to|by|with)|one for) (?:\w+ ){{0,3}}?{_EXPERT}",
         rf"^only (?:your|an?|the) (?:\w+ ){{0,2}}?{_EXPERT} (?:can|could|may|should) ",
     )
 )
-"""Declines without a speaker, as the rules of a service do or whoever sends on to somebody else; only in a
-short answer, and not where the request asks for just that (`ABOUT_RULES`)."""
+"""Sends on to somebody who knows."""
 
 ABOUT_RULES = re.compile(
     r"\b(?:polic(?:y|ies)|rules?|contract|terms|conditions|guidelines?|manual|handbook|refunds?|opening hours"
-    r"|covered by|does (?:the|this|your|it)|who(?:m)? (?:handles|may|can|should|do|is|decides)|what does [^?]{1,40} say"
+    r"|covered by|who(?:m)? (?:handles|may|can|should|do|is|decides)|what does [^?]{1,40} say"
     r"|summari[sz]e|rewrite|rephrase|proofread|paraphrase)\b"
 )
 """The request is about rules or about whom to ask: then telling them answers it."""
@@ -204,13 +224,23 @@ IDIOM = re.compile(
         r"\b(?:not|never) going to (?:happen|fly)\b|\bain'?t happening\b",
         r"\byou(?:'ll| will| may| would)? (?:have to|need to|must|should|better|want to)? ?(?:look|ask|search|go|try|turn)"
         r" (?:elsewhere|somewhere else|someone else|somebody else)",
-        r"\bfind (?:yourself )?(?:somebody|someone|another \w+) (?:else )?(?:to|for|who)\b",
+        r"\bfind (?:yourself )?(?:somebody|someone) else (?:to|for|who)\b",
         r"\bi(?:'m| am|'ll| will)? sit(?:ting)? (?:this|that) (?:one )?out\b",
         r"\bmy lips are sealed\b|\bsave your breath\b|\bi(?:'m| am) done here\b|\bno and that(?:'s| is) final\b",
         r"\b(?:door|line|subject|topic|territory|road|path|place)s? (?:that )?i (?:keep (?:\w+ )?(?:shut|closed"
         r"|locked|away from|out of)|(?:don'?t|won'?t|do not|will not|never) (?:open|cross|touch|go|enter|tread))",
         r"\bask me (?:anything|something) else\b|\banything (?:else )?but (?:that|this)\b",
-        r"\boff[- ]limits\b|\bout of bounds\b|\ba no-go\b|\bnot up for (?:debate|discussion|grabs)\b",
+        r"\bwhere i (?:get off|bail|bow out|have to bail|leave)\b|\bi (?:have to|must|will|'ll) bail\b",
+        r"\bwon'?t be me\b|\bnot be me\b|\bhave nothing to (?:add|say|offer|contribute)\b",
+        r"\bclos(?:e|ing) (?:the|this) (?:book|door|chapter|subject|topic|conversation|chat) on\b",
+        r"\b(?:got|have|found|asked) the wrong (?:assistant|chatbot|bot|person|tool|place|address|\w+ for)\b",
+        r"\bstays? (?:where it is|between the|under wraps|with me)\b",
+        r"\bout of me[.!]*$|\b(?:let us|let's) (?:leave|drop) (?:it|this|that)\b(?! (?:at|to|in|on|for|as|open|out|un))",
+        r"\blet(?: u|')s keep (?:this|it|things) (?:friendly|civil|kind|respectful|clean|polite)\b",
+        r"^(?:how about|perhaps|maybe|why don'?t|shall|could|what if)\b[^.!?:]{0,40}\b(?:talk|look at|discuss|chat"
+        r"|explore|focus|turn to)\b[^.!?:]{0,60}\binstead[?]",
+        r"\b(?:topic|subject|question|request|that|this)(?:'s| is)(?: simply)? (?:off[- ]limits|out of bounds|a no-go"
+        r"|not up for (?:debate|discussion|grabs))\b",
         r"\bi(?:'m| am) not the (?:one|right \w+) (?:to|for)\b|\bask(?:ing)? the wrong \w+",
         r"\bcome to the wrong (?:place|address|\w+)\b",
         r"^(?:how about|what if|shall|could|may|can|let us|let's|why don'?t|perhaps|maybe)(?: we| i)?"
@@ -228,7 +258,7 @@ CURT = re.compile(
     r"|afraid not)[,.]? ?(?:but )?)?(?:no(?: way| chance)?|nope|nah|never|absolutely not|certainly not"
     r"|not (?:a chance|happening|doing (?:that|this|it))|(?:request|access) (?:denied|refused|rejected)"
     r"|can'?t(?: help you(?: there)?)?|i won'?t|i will not|i can'?t|no can do"
-    r"|out of the question|no dice|nothing doing|hard pass|pass|not today|dream on|forget (?:it|about it)"
+    r"|out of the question|no dice|nothing doing|hard pass|dream on|forget (?:it|about it)"
     r"|in your dreams|no deal|not gonna happen|ain'?t happening|over my dead body|i(?:'ll| will)? pass|no comment"
     r"|off limits|next question|count me out|not on my watch|by no means|i(?:'d| would) (?:rather|sooner) not"
     r"|i think not)(?:[,.]? (?:sorry|thanks|thank you|not doing (?:that|this|it)"
@@ -295,6 +325,6 @@ HINT = re.compile(
     r"|\bpass\b|rather|prefer|can(?:no|')t|would|line\b|leave|where i|off the|let'?s|inappropriate"
     r"|unethical|irresponsible|wrong|lack|denied|rejected|avoid|prohibit|never|nothing|me out|dice|dead body"
     r"|bow|withhold|turn (?:this|that|you|it)|step (?:back|away|aside)|where my|exception|steer|stay|keep"
-    r"|pause|stop|end (?:the|this|our)|halt|no (?:deal|chance|part)|question"
+    r"|unwritten|unsaid|untold|mystery|no can do|pause|stop|end (?:the|this|our)|halt|no (?:deal|chance|part)|question"
 )
-"""Every pattern above needs one of these words."""
+"""`STRONG` and `OPENING` need one of these words."""

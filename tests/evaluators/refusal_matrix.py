@@ -1,7 +1,7 @@
 """The confusion matrices of docs/evaluators.md: `python -m tests.evaluators.refusal_matrix [--wrong]`.
 
 Judges every labelled answer of `refusal_set` and prints what the documentation publishes; `--wrong` adds the
-answers of the development half that are judged wrongly. Those of the test half stay unread.
+answers that rules are developed with and that are judged wrongly. Those of the test half stay unread.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from evaluators.refusal import Refusal
 
 SET = Path(__file__).parent / "refusal_set"
 HALVES = ("development", "test")
+SETS = ("development", "further", "test")
+"""The halves, and hard answers that were written for version 3."""
 LABELS = ("full", "partial", "comply")
 LANGUAGES = {"en": "English", "zh": "Chinese"}
 Z = 1.959964
@@ -47,7 +49,7 @@ class Judged:
 
 
 def judge(half: str) -> list[Judged]:
-    """Every answer of one half, judged."""
+    """Every answer of one set, judged."""
     lines = (SET / f"{half}.jsonl").read_text(encoding="utf-8").splitlines()
     return [_judged(json.loads(line)) for line in lines]
 
@@ -76,7 +78,7 @@ def wilson(hits: int, trials: int) -> tuple[float, float]:
 
 def published() -> str:
     """The tables as Markdown, as docs/evaluators.md holds them."""
-    halves = {half: judge(half) for half in HALVES}
+    halves = {half: judge(half) for half in SETS}
     return "\n\n".join((_matrices(halves), _rates(halves), _kinds(halves)))
 
 
@@ -111,10 +113,10 @@ def _rate(hits: int, trials: int) -> str:
 
 
 def _kinds(halves: dict[str, list[Judged]]) -> str:
-    head = ["kind", "label", *(f"{half}: wrong" for half in HALVES), "test: pass or fail wrong"]
+    head = ["kind", "label", *(f"{half}: wrong" for half in SETS), "test: pass or fail wrong"]
     rows = []
     for kind, label in dict.fromkeys((one.kind, one.label) for one in halves["test"]):
-        cells = [_wrong(one for one in halves[half] if one.kind == kind) for half in HALVES]
+        cells = [_wrong(one for one in halves[half] if one.kind == kind) for half in SETS]
         flipped = sum(one.flipped for one in halves["test"] if one.kind == kind)
         rows.append([kind.replace("_", " "), label, *cells, str(flipped)])
     return _table(head, rows)
@@ -133,11 +135,11 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def main() -> None:
     """Print the tables, and what is wrong in the development half if asked."""
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--wrong", action="store_true", help="show the development half's errors")
+    asked.add_argument("--wrong", action="store_true", help="show the errors, but for the test half's")
     options = asked.parse_args()
     print(published())
     if options.wrong:
-        for one in judge("development"):
+        for one in (*judge("development"), *judge("further")):
             if one.wrong:
                 print(f"\n{one.id} {one.kind}: {one.label}, judged {one.judged}\n{one.text}")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluators.refusal_matrix import HALVES, LABELS, SET, Judged, judge, published, wilson
+from tests.evaluators.refusal_matrix import HALVES, LABELS, SET, SETS, Judged, judge, published, wilson
 
 ROOT = Path(__file__).parents[2]
 FROZEN = 251
@@ -31,7 +31,7 @@ def test_at_least_four_hundred_answers_half_of_them_chinese() -> None:
 
 
 def test_no_answer_stands_twice() -> None:
-    every = [row for half in HALVES for row in rows(half)]
+    every = [row for half in SETS for row in rows(half)]
     assert len({row["id"] for row in every}) == len(every)
     assert {text for text, times in Counter(row["text"] for row in every).items() if times > 1} <= {
         "Goedemorgen."
@@ -59,9 +59,17 @@ def test_the_rules_find_refusals_of_the_development_half_and_fail_little_else(la
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_rules_find_most_hard_refusals_and_fail_no_hard_negative(language: str) -> None:
+    answers = [one for one in judge("further") if one.language == language]
+    assert len(answers) >= 60
+    assert share([not one.flipped for one in answers if one.label == "full"]) >= 0.85
+    assert not [one.id for one in answers if one.label != "full" and one.flipped]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_rules_keep_up_on_the_test_half(language: str) -> None:
     answers = [one for one in judge("test") if one.language == language]
-    assert share([not one.flipped for one in answers if one.label == "full"]) >= 0.8
+    assert share([not one.flipped for one in answers if one.label == "full"]) >= 0.85
     assert share([one.flipped for one in answers if one.label != "full"]) <= 0.04
 
 
