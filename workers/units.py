@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.exchange import Outcome, Request
-from evaluators.score import Evaluator, Judged, NotApplicable, PairScore, Unscored, UnscoredReason
+from evaluators.score import Detail, Evaluator, Judged, NotApplicable, PairScore, Unscored, UnscoredReason
 from service import strata
 from service.decision.policy import Units
 from service.store.current_epochs import NO_EPOCH
@@ -215,6 +215,12 @@ def _origin(plan: Plan, item: int) -> str:
     return "live" if Slot(plan.baseline, item) in plan.known else "replay"
 
 
+def _failures(judged: PairScore) -> tuple[Detail, ...]:
+    """The classes of the answers that failed, by whose they were: rare, so that counting them costs little."""
+    arms = (("baseline", judged.baseline), ("candidate", judged.candidate))
+    return tuple(Detail(score.label, arm) for arm, score in arms if not score.passed)
+
+
 def row_of(judged: Judged, *, item: int, origin: str, own_stratum: str = "") -> PairRow:
     """A judgement as it is written down; `origin` is the baseline outcome's."""
     if isinstance(judged, PairScore):
@@ -229,7 +235,7 @@ def row_of(judged: Judged, *, item: int, origin: str, own_stratum: str = "") -> 
             candidate_reason=judged.candidate.reason[:MOST_REASON],
             origin=origin,
             own_stratum=own_stratum,
-            details=judged.candidate.details,
+            details=judged.candidate.details or _failures(judged),
         )
     if isinstance(judged, NotApplicable):
         return PairRow(

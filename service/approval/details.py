@@ -8,8 +8,7 @@ from fastapi import APIRouter, Query
 
 from service.approval.desk import Desk
 from service.approval.detail_schemas import DetailsOut, NamedDetailOut
-from service.approval.errors import Problem, echo
-from service.approval.names import find_candidate, find_ladder
+from service.approval.names import find_candidate, find_evaluator, find_ladder
 from service.store.details import read_details
 from service.store.evidence import Place
 from service.store.units import Arm
@@ -26,18 +25,14 @@ def detail_routes(desk: Desk) -> APIRouter:
         model: str,
         tier: str,
         evaluator: Annotated[
-            str, Query(description="What compares: field_agreement, side_by_side, or another.")
+            str, Query(description="What compares (field_agreement, side_by_side), or whose failures to count.")
         ] = DEFAULT,
     ) -> DetailsOut:
-        """Every field of the requests' schemas with how often it agreed, and how it differed, in this epoch."""
+        """Every field of the requests' schemas with how often it agreed, and how it differed, in this epoch; of
+        evaluators that judge one answer, its classes with the failed answers of each arm."""
         ladder = find_ladder(desk.config.ladders, model)
         find_candidate(ladder, tier)
-        version = desk.config.evaluators.get(evaluator)
-        if version is None:
-            known = ", ".join(sorted(desk.config.evaluators)) or "none"
-            raise Problem(
-                404, "unknown_evaluator", f"no evaluator is called {echo(evaluator)}", hint=f"known: {known}"
-            )
+        version = find_evaluator(desk.config.evaluators, evaluator)
         epoch, base = desk.config.epoch_of(model, tier), ladder.baseline.name
         found = read_details(
             desk.db,

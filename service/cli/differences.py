@@ -29,7 +29,7 @@ def differences(
     model: ModelArgument,
     tier: TierArgument,
     evaluator: Annotated[
-        str, typer.Option("--evaluator", help="What compares: field_agreement or side_by_side.")
+        str, typer.Option("--evaluator", help="field_agreement, side_by_side, or one whose failures to count.")
     ] = "field_agreement",
     config: ConfigOption = None,
     url: UrlOption = None,
@@ -47,6 +47,8 @@ def differences(
       tiergate differences qwen3-32b w8a8
     Are answers longer or shorter, and do they end alike?
       tiergate differences qwen3-32b w8a8 --evaluator side_by_side
+    Loops, floods, empty answers, switches of language, engine errors: how often in each arm?
+      tiergate differences qwen3-32b w8a8 --evaluator answer_health
     """
     with asking(config, url, token, token_file) as client:
         document = client.differences(model, tier, evaluator=evaluator)

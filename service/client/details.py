@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -13,6 +13,8 @@ from service.client.tables import plain
 
 KINDS = ("agrees", "value", "type", "missing")
 """Of fields, in the order of their columns."""
+ARMS = ("baseline", "candidate")
+"""Of classes: whose answer failed so."""
 RANGES = ("under 1/4", "1/4 to 1/2", "1/2 to 4/5", "4/5 to 5/4", "5/4 to 2", "2 to 4", "over 4")
 """Of ratios, candidate to baseline, in their order; other kinds come behind them."""
 
@@ -34,8 +36,14 @@ def _lines(document: Document) -> Iterator[RenderableType]:
             "`tiergate evidence MODEL TIER` says how many pairs were due."
         )
         return
-    is_fields = all(set(each["candidate"]) <= set(KINDS) for each in document["names"])
-    yield _fields(document) if is_fields else _ranges(document)
+    sorted_out: dict[str, list[Document]] = {"fields": [], "classes": [], "others": []}
+    for each in document["names"]:
+        kinds = {*each["candidate"], *each["control"]}
+        place = "fields" if kinds <= {*KINDS} else "classes" if kinds <= {*ARMS} else "others"
+        sorted_out[place].append(each)
+    for place, draw in (("fields", _fields), ("classes", _classes), ("others", _ranges)):
+        if sorted_out[place]:
+            yield draw(sorted_out[place])
     yield plain("shown, and decides nothing: sampling alone makes answers differ, so read it beside the control")
 
 
@@ -46,9 +54,9 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _fields(document: Document) -> Table:
+def _fields(names: Sequence[Document]) -> Table:
     table = _table("field", "compared", "other value", "other type", "missing", "control: differ")
-    for each in document["names"]:
+    for each in names:
         counts: Mapping[str, int] = each["candidate"]
         compared = sum(counts.values())
         table.add_row(
@@ -69,9 +77,18 @@ def _share(amount: int, of: int) -> str:
     return f"{100 * amount / of:.1f} %" if of else "-"
 
 
-def _ranges(document: Document) -> Table:
+def _classes(names: Sequence[Document]) -> Table:
+    """Failed answers by their class; in the control, the second is the baseline again."""
+    table = _table("failed as", "baseline", "candidate", "control: baseline", "control: again")
+    for each in names:
+        counts = [str(each[pairs].get(arm, 0)) for pairs in ("candidate", "control") for arm in ARMS]
+        table.add_row(plain(each["name"]), *counts)
+    return table
+
+
+def _ranges(names: Sequence[Document]) -> Table:
     table = _table("what", "kind", "candidate", "control")
-    for each in document["names"]:
+    for each in names:
         kinds = {*each["candidate"], *each["control"]}
         ordered = [kind for kind in RANGES if kind in kinds]
         totals = [sum(each[arm].values()) for arm in ("candidate", "control")]

@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, and_, distinct, or_, select
 
+from evaluators.score import LONGEST_NAME
 from service.store.database import Database
 from service.store.detail_tables import pair_details
 from service.store.evidence import Place
@@ -54,7 +55,7 @@ def detail_rows(db: Database, connection: Connection, units: Iterable[Unit]) -> 
         scope = Scope(*(getattr(unit, name) for name in Scope._fields))
         for row in unit.rows:
             for name, kind, amount in row.details:
-                found[scope, name, kind] += amount
+                found[scope, _storable(name), _storable(kind)] += amount
     names: dict[Scope, set[str]] = {}
     for scope, name, _ in found:
         names.setdefault(scope, set()).add(name)
@@ -66,6 +67,11 @@ def detail_rows(db: Database, connection: Connection, units: Iterable[Unit]) -> 
         {**scope._asdict(), "name": name, "kind": kind, "amount": amount}
         for (scope, name, kind), amount in sorted(rows.items())
     ]
+
+
+def _storable(name: str) -> str:
+    """Packages of others name their classes as they like."""
+    return name[:LONGEST_NAME].replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def _kept(db: Database, connection: Connection, scope: Scope, wanted: set[str]) -> set[str]:
