@@ -47,6 +47,19 @@ def find_candidate(ladder: Ladder, name: str) -> Tier:
     return tier
 
 
+def find_evaluator(versions: Mapping[str, str], name: str) -> str:
+    """The present version of the evaluator of that name."""
+    try:
+        return versions[name]
+    except KeyError:
+        raise Problem(
+            404,
+            "unknown_evaluator",
+            f"no evaluator is called {echo(name)}",
+            hint=_nearest(name, versions, "evaluators"),
+        ) from None
+
+
 def _nearest(name: str, known: Iterable[str], kind: str) -> str:
     known = list(known)
     nearest = get_close_matches(name[:200], known, n=1, cutoff=0.4)

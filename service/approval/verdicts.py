@@ -9,10 +9,10 @@ from fastapi import APIRouter, Query
 from service.approval.answers import evidence_out, verdict_out
 from service.approval.breakdowns import strata_out, tenants_out
 from service.approval.desk import Desk
-from service.approval.names import find_candidate, find_ladder
+from service.approval.names import find_candidate, find_evaluator, find_ladder
 from service.approval.reasons import why_out
 from service.approval.verdict_schemas import EvidenceOut, VerdictOut, WhyOut
-from service.decision.policy import Hypothesis, Policy
+from service.decision.policy import Hypothesis
 from service.store.breakdown import read_strata, read_tenants
 from service.store.evidence import recent_pairs
 from service.store.worst import worst_pairs
@@ -23,11 +23,14 @@ ANY = "any"
 """As an evaluator: all of them."""
 
 
-def _listed(policy: Policy, evaluator: str | None) -> tuple[str, ...]:
+def _listed(desk: Desk, evaluator: str | None) -> tuple[str, ...]:
     """Whose pairs are listed: comparing two texts, most pairs differ, and would leave no room for the others."""
     if evaluator is None:
-        return tuple(criterion.evaluator for criterion in policy.decisive)
-    return () if evaluator == ANY else (evaluator,)
+        return tuple(criterion.evaluator for criterion in desk.config.policy.decisive)
+    if evaluator == ANY:
+        return ()
+    find_evaluator(desk.config.evaluators, evaluator)
+    return (evaluator,)
 
 
 def verdict_routes(desk: Desk) -> APIRouter:
@@ -57,7 +60,7 @@ def verdict_routes(desk: Desk) -> APIRouter:
         rung, policy = desk.standing(model).rung(tier), desk.config.policy
         known, present = rung.evidence, desk.question.present
         assert known is not None, "a candidate has evidence"
-        listed = _listed(policy, evaluator)
+        listed = _listed(desk, evaluator)
         latest = recent_pairs(desk.db, model, tier, discordant, pairs, listed) if pairs else []
         return evidence_out(
             rung,

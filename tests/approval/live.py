@@ -251,13 +251,13 @@ def live_api(
     clock, upstream = Clock(), Upstream()
     secrets = {
         scope: tokens.create(db, name=f"test-{scope}", scopes=[scope], now=clock(), expires_at=None)
-        for scope in ("read", "approve", "admin")
+        for scope in ("read", "label", "approve", "admin")
     }
     ladder = ladder or ladder_over(upstream)
     told = ApiConfig(
         ladders={ladder.model: ladder},
         policy=policy,
-        evaluators=dict.fromkeys(CRITERIA, "1"),
+        evaluators=dict.fromkeys((*CRITERIA, "field_agreement"), "1"),
         **{"probe_seconds": 20.0, "epoch_of": lambda model, tier: f"epoch-{tier}", **config},
     )
     app = create_app(told, db, captures, pages=pages, public_pages=public_pages, now=clock)
