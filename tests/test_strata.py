@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from service.proxy.entry.admission import stratum_of
-from service.strata import DIMENSIONS, UNIVERSE, crossed, language_of, marginals, split_crossed
+from service.strata import DIMENSIONS, UNIVERSE, crossed, language_of, marginals, of_depth, split_crossed
 
 
 def test_the_universe_is_every_crossed_stratum_and_every_bucket() -> None:
-    assert len(UNIVERSE) == 5 * 2 * 2 + sum(len(buckets) for buckets in DIMENSIONS.values()) == 38
+    assert len(UNIVERSE) == 5 * 2 * 2 + sum(len(buckets) for buckets in DIMENSIONS.values()) == 42
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,17 @@ def test_the_language_is_told_from_what_was_written(text: str, language: str) ->
 
 def test_the_end_of_a_long_text_tells_its_language() -> None:
     assert language_of(["the answer is in the text " * 5000, "请总结一下。" * 2000]) == "zh"
+
+
+@pytest.mark.parametrize(
+    ("depth", "quarter"), [(0.0, "first"), (0.2499, "first"), (0.25, "second"), (0.7499, "third"), (1.0, "last")]
+)
+def test_an_answer_stands_in_a_quarter_of_the_context(depth: float, quarter: str) -> None:
+    assert of_depth(depth) == f"depth={quarter}-quarter"
+    assert of_depth(depth) in UNIVERSE
+
+
+@pytest.mark.parametrize("depth", [-0.01, 1.01, float("nan")])
+def test_a_depth_outside_of_the_context_is_refused(depth: float) -> None:
+    with pytest.raises(ValueError, match="within 0 and 1"):
+        of_depth(depth)

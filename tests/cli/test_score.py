@@ -244,3 +244,20 @@ def test_input_that_cannot_be_judged_exits_2_and_says_why(files: Files, tmp_path
         assert any(part in found.stderr for part in complaint.split("|")), found.stderr
     broken, _ = files(answering("x"), b"{not json")
     assert "body: " in ran(broken, answer).stderr
+
+
+def test_a_tool_that_did_not_have_to_be_called_and_was_not_fails_nothing(files: Files) -> None:
+    tools = [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}]
+    request = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "tools": tools}
+    found = ran(*files(answering("It is sunny."), request), "--json")
+    assert found.exit_code == 0
+    assert states(found)["tool_use"] == "observed"
+    demanded = {**request, "tool_choice": "required"}
+    missing = ran(*files(answering("It is sunny."), demanded), "--json")
+    assert missing.exit_code == 1
+    assert states(missing)["structured_output"] == "failed"
+    call = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+    many = answering(None, "tool_calls", tool_calls=[call, {**call, "id": "2"}])
+    found = ran(*files(many, {**request, "parallel_tool_calls": False}), "--json")
+    assert found.exit_code == 1
+    assert states(found)["tool_use"] == "failed"

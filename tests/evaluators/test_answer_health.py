@@ -87,3 +87,27 @@ def test_it_applies_by_the_request_alone(make_request: Callable[..., Request]) -
     assert not HEALTH.applies(make_request(needle=Needle(key="a", value="b", question="?", depth=0.5)))
     assert not HEALTH.applies(make_request(body={"echo": True}))
     assert not HEALTH.applies(make_request(max_tokens=0))
+
+
+@pytest.mark.parametrize(
+    ("answer", "label"),
+    [
+        (Answer(text="The sea is wide.", finish_reason="stop", broken_logprobs=1), "engine_error"),
+        (Answer(finish_reason="length", completion_tokens=64), "engine_error"),
+        (Answer(finish_reason="length", completion_tokens=64, reasoning_tokens=62), "empty"),
+        (Answer(finish_reason="length", completion_tokens=64, reasoning="Let me"), "empty"),
+        (Answer(finish_reason="length", completion_tokens=1), "empty"),
+        (Answer(finish_reason="length"), "empty"),
+        (Answer(finish_reason="stop", completion_tokens=64), "empty"),
+        (Answer(text=" ", finish_reason="length", completion_tokens=64), "empty"),
+    ],
+)
+def test_numbers_that_are_none_show_in_answers_that_came(
+    make_request: Callable[..., Request], answer: Answer, label: str
+) -> None:
+    assert HEALTH.score(make_request(), answer).label == label
+
+
+def test_thinking_that_the_request_hides_is_no_sign(make_request: Callable[..., Request]) -> None:
+    hidden = make_request(body={"include_reasoning": False})
+    assert HEALTH.score(hidden, Answer(finish_reason="length", completion_tokens=64)).label == "empty"

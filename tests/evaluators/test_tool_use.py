@@ -60,3 +60,23 @@ def test_a_pair_is_discordant_when_one_arm_calls_and_a_fault_says_nothing(make_r
     assert pair.harm
     broke = score_pair(JUDGE, request, called, Fault(kind=FaultKind.CUT_OFF))
     assert isinstance(broke, NotApplicable)
+
+
+def test_more_calls_than_the_one_allowed_fail_with_any_choice(make_request: Make) -> None:
+    for choice in ("auto", "required", "weather"):
+        once = make_request(tools=(WEATHER,), tool_choice=choice, parallel_calls=False)
+        assert JUDGE.applies(once)
+        found = JUDGE.score(once, Answer(tool_calls=(CALL, CALL)))
+        assert (found.passed, found.label) == (False, "too_many_calls")
+        assert found.reason == "expected at most one call, found 2: weather"
+        assert JUDGE.score(once, Answer(tool_calls=(CALL,))).passed
+    assert not JUDGE.applies(make_request(tools=(WEATHER,), tool_choice="none", parallel_calls=False))
+
+
+def test_calling_or_not_is_only_observed_where_it_is_left_to_the_model(make_request: Make) -> None:
+    free = make_request(tools=(WEATHER,))
+    assert JUDGE.score(free, Answer(text="sunny")).neutral
+    assert JUDGE.score(free, Answer(tool_calls=(CALL,))).neutral
+    assert not JUDGE.score(free, Answer(text="<tool_call>")).neutral
+    demanded = make_request(tools=(WEATHER,), tool_choice="required", parallel_calls=False)
+    assert not JUDGE.score(demanded, Answer(text="sunny")).neutral

@@ -353,3 +353,16 @@ async def test_the_ledger_reconciles_after_an_orderly_stop(
         assert ledger[f"seen|{model}"] == skipped + ledger.get(f"sampled|{model}", 0)
     assert ledger["sampled|m"] == ledger["shipped|m"] == len(proxy.store.captures)
     await eventually(lambda: proxy.plane.budget.used == 0)
+
+
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [(b"json", "json"), (b" JSONL", "jsonl"), (b"none", "none"), (b"yaml", ""), (b"\xff", ""), (b"", "")],
+)
+async def test_what_a_request_says_of_its_answer_is_captured_if_it_is_known(
+    header: bytes, told: str, start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    proxy = await start_proxy(ladder((await start_backend()).url))
+    assert (await proxy.ask(post(headers=[b"X-Tiergate-Expects: " + header]))).status == 200
+    [capture] = await proxy.captures(1)
+    assert capture.expects == told

@@ -193,3 +193,8 @@ def test_every_field_of_a_capture_survives(capture_of, keyring):
     opened = unseal("c1", seal(capture, keyring), keyring)
     assert dataclasses.asdict(opened) == dataclasses.asdict(capture)
     assert isinstance(opened.ending, Ending)
+
+
+def test_what_the_answer_is_to_be_is_kept_where_a_request_said_so(capture_of, keyring):
+    for told in ("", "jsonl"):
+        assert unseal("c1", seal(capture_of(expects=told), keyring), keyring).expects == told

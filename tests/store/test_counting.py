@@ -127,3 +127,40 @@ def test_the_pair_ledger_gets_every_pair_twice_as_due_and_as_what_became_of_it(u
         ("not_applicable", ""): 1,
         ("over_budget", ""): 1,
     }
+
+
+def test_a_pair_is_in_its_own_stratum_alone_and_its_unit_in_all(unit_of):
+    unit = unit_of("c", ["pf", "pp", "ff", "u"], marginals=("turns=1",))
+    depths = ("depth=first-quarter", "depth=last-quarter", "depth=last-quarter", "depth=last-quarter")
+    rows = tuple(
+        dataclasses.replace(row, own_stratum=depth) for row, depth in zip(unit.rows, depths, strict=True)
+    )
+    unit = dataclasses.replace(unit, rows=rows)
+    found = recorded([unit], taken=True)
+    triples = {row.stratum: (row.pairs, row.harm, row.benefit) for row in found.strata if row.kind == "unit"}
+    assert triples["depth=first-quarter"] == (1, 1, 0)
+    assert triples["depth=last-quarter"] == (2, 0, 0)
+    assert triples["turns=1"] == triples["short"] == (3, 1, 0)
+    others = {(row.stratum, row.kind) for row in found.strata if row.stratum.startswith("depth")} - {
+        (stratum, "unit") for stratum in triples
+    }
+    assert others == {("depth=last-quarter", "both_failed"), ("depth=last-quarter", "unscored")}
+    assert not [row for row in found.takings if row.stratum.startswith("depth")]
+    assert not [row for row in found.tenants if "depth" in row.tenant]
+
+
+def test_what_waits_in_a_stratum_of_its_own_is_taken_off_when_it_counts(unit_of):
+    unit = unit_of("c", ["pf", "pp"], counted=False, waits=True)
+    rows = tuple(dataclasses.replace(row, own_stratum="depth=first-quarter") for row in unit.rows)
+    unit = dataclasses.replace(unit, rows=rows)
+    found = recorded([unit], taken=True)
+    found.take_off_waiting(unit)
+    found.add_conversation([part_of(unit)])
+    left = {(row.stratum, row.kind): n for row, n in found.strata.items() if n}
+    assert left == {("short", "unit"): 1, ("depth=first-quarter", "unit"): 1}
+
+
+def test_a_stratum_of_its_own_has_a_dimension(unit_of):
+    unit = unit_of("c", "pp")
+    with pytest.raises(ValueError, match="dimension=bucket"):
+        dataclasses.replace(unit, rows=(dataclasses.replace(unit.rows[0], own_stratum="deep"),))

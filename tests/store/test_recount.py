@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,6 +16,7 @@ from service.store.pairs import record
 from service.store.recount import TABLES, rebuild, recount
 from service.store.schema import metadata, pair_ledger, pairs
 from service.store.tally_tables import takings, tallies
+from service.strata import DEPTHS
 
 JUDGED = st.sampled_from(["pp", "pf", "fp", "ff", "u", "n", "o"])
 UNITS = st.lists(
@@ -55,8 +57,14 @@ def counts_in(database):
         }
 
 
+def in_depths(unit):
+    """Its pairs, each in a stratum of its own, as recall questions are."""
+    rows = (replace(row, own_stratum=f"depth={DEPTHS[row.item % 2]}") for row in unit.rows)
+    return replace(unit, rows=tuple(rows))
+
+
 def units_from(unit_of, made):
-    return [
+    plain = [
         unit_of(
             f"c{number}",
             judged,
@@ -72,6 +80,7 @@ def units_from(unit_of, made):
         )
         for number, (judged, tier, arm, conversation, stratum, marginal, digest, asks) in enumerate(made)
     ]
+    return [in_depths(unit) if number % 2 else unit for number, unit in enumerate(plain)]
 
 
 @PROPERTY

@@ -322,3 +322,10 @@ def test_choices_interleaved_are_kept_apart(read_stream: Read, read_whole: Read)
         chunk(1, content="one"), {"choices": [{"index": 1, "delta": {}, "finish_reason": "stop"}]}
     )
     assert late == Answer(text="one", finish_reason="stop")
+
+
+def test_one_call_at_most_where_the_request_says_so() -> None:
+    body = {"model": "m", "messages": USER, "tools": [TOOL]}
+    assert read_request(body).parallel_calls
+    assert read_request({**body, "parallel_tool_calls": True}).parallel_calls
+    assert not read_request({**body, "parallel_tool_calls": False}).parallel_calls

@@ -294,3 +294,11 @@ def test_input_as_deep_as_evaluators_read_is_read_whole(read_whole: Read) -> Non
     answer = read_whole({"content": [tool], "stop_reason": "tool_use"}, path=PATH)
     assert isinstance(answer, Answer)
     assert answer.tool_calls[0].arguments == '{"x":' + "[" * 127 + "1" + "]" * 127 + "}"
+
+
+def test_one_call_at_most_where_parallel_use_is_disabled() -> None:
+    tool = {"name": "f", "input_schema": {"type": "object"}}
+    body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 5, "tools": [tool]}
+    assert read_request(body).parallel_calls
+    choice = {"type": "auto", "disable_parallel_tool_use": True}
+    assert not read_request({**body, "tool_choice": choice}).parallel_calls

@@ -215,3 +215,9 @@ def test_a_failed_end_is_a_fault_even_where_the_response_does_not_say_so(read_st
     found = read_stream({"type": "response.failed", "response": {}}, path=PATH, done=False)
     assert isinstance(found, Fault)
     assert (found.kind, found.detail) == (FaultKind.STREAM_ERROR, "failed")
+
+
+def test_one_call_at_most_where_the_request_says_so() -> None:
+    body = {"model": "m", "input": "hi", "tools": [{"type": "function", "name": "f"}]}
+    assert read_request(body).parallel_calls
+    assert not read_request({**body, "parallel_tool_calls": False}).parallel_calls

@@ -198,3 +198,20 @@ def test_a_call_in_very_many_fragments_takes_time_in_their_number_and_not_its_sq
 def test_arguments_that_only_end_like_json_go_on() -> None:
     fragments = [fragment(written, index=0, name="f") for written in ('{"a": "}', '{"}')]
     assert collected(*fragments) == [("f", '{"a": "}{"}', "")]
+
+
+@pytest.mark.parametrize(
+    ("first", "fragments"),
+    [("[", "{}"), ("{", "{}"), ("", '{"a":[1,2]}'), ('{"a":"', '{"}'), ("[", "{},"), ("{bad", "{}}")],
+)
+def test_work_is_linear_in_what_came_whatever_the_fragments_look_like(first: str, fragments: str) -> None:
+    def work(times: int) -> tuple[int, int]:
+        collector = ToolCallCollector()
+        collector.add(fragment(first, index=0, id="a", name="f"), whole=False)
+        for _ in range(times):
+            collector.add(fragment(fragments, index=0, name="f"), whole=False)
+        return collector.looked_at, len(first) + times * len(fragments)
+
+    for times in (10, 1000):
+        looked_at, came = work(times)
+        assert looked_at <= 2 * came

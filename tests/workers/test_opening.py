@@ -145,3 +145,12 @@ def test_the_strata_of_a_capture_are_told_from_what_was_asked(
             *(f"{name}={bucket}" for name, bucket in zip(names, strata, strict=True)),
         )
     }
+
+
+def test_what_a_request_says_of_its_answer_goes_before_the_model_s_rule() -> None:
+    capture = replace(exchange(question("x")), expects="jsonl")
+    assert opened(capture).request.json_lines
+    rule = AnswerRule(expects_json=True)
+    told = open_capture(replace(capture, expects="none"), LADDER, BACKENDS, Probing(), rule)
+    assert not told.request.expects_json
+    assert open_capture(replace(capture, expects=""), LADDER, BACKENDS, Probing(), rule).request.expects_json

@@ -6,18 +6,20 @@ import pytest
 
 from evaluators.exchange import Answer, Fault, FaultKind, Outcome, Request
 from evaluators.score import (
+    Detail,
     NotApplicable,
     PairScore,
     Score,
     Unscored,
     UnscoredReason,
 )
+from service import strata
 from service.fleet import Backend, Ladder
 from service.store.units import Unit
 from tests.workers.walk import exchange, question, tier
 from workers.opening import open_capture
 from workers.plan import Slot
-from workers.probes import Probing
+from workers.probes import RECALL, Probing
 from workers.units import MOST_REASON, Placed, Scoring, claims_of, row_of, units_of
 
 LADDER = Ladder(model="m", tiers=(tier("bf16", None), tier("w4a16", None)))
@@ -149,3 +151,48 @@ def test_what_could_not_be_scored_keeps_its_reason_and_detail() -> None:
     )
     assert unscored.candidate_reason == "why"
     assert row_of(NotApplicable(why="request"), item=0, origin="live").outcome == "not_applicable"
+
+
+def test_each_recall_question_is_in_the_stratum_of_its_depth_whatever_becomes_of_it() -> None:
+    facts = " ".join(f"The door code of building {name} is {4000 + ord(name)}." for name in "ABCDEFGHIJ")
+    found = open_capture(
+        exchange(question(f"{facts}\n\nSum it up."), "ok"),
+        LADDER,
+        {"bf16": (Backend(url="http://a"),), "w4a16": (Backend(url="http://b"),)},
+        Probing(per_capture=4, min_context_chars=10),
+    )
+    judging = scoring(Exact(name=RECALL), Exact())
+    depths = [strata.of_depth(each.needle.depth) for each in found.questions if each.needle is not None]
+    assert len(set(depths)) > 1
+    for placed_as in (
+        Placed(opened=found, conversation="c", late=True),
+        Placed(opened=found, conversation="c", over_budget=True),
+        Placed(opened=found, conversation="c"),
+    ):
+        answers = {
+            slot: Answer(text="ok")
+            for comparison in found.plan.comparisons
+            for item in range(len(found.questions) + 1)
+            for slot in comparison.slots("bf16", item)
+        }
+        for unit in units_of(placed_as, answers, judging, at=1.0):
+            own = [row.own_stratum for row in unit.rows]
+            assert own == (depths if unit.evaluator == RECALL else [""])
+
+
+def test_what_a_comparison_counts_comes_with_its_pair() -> None:
+    passed = Score(passed=True, label="reference")
+    failed = Score(passed=False, label="values_differ", details=(Detail("/a", "value"),))
+    judged = PairScore(evaluator="f", version="1", baseline=passed, candidate=failed)
+    assert row_of(judged, item=0, origin="live").details == (("/a", "value", 1),)
+
+
+def test_of_what_judges_one_answer_the_failed_classes_are_counted_by_arm() -> None:
+    ok, bad = Score(passed=True, label="ok"), Score(passed=False, label="not_json")
+    for baseline, candidate, found in (
+        (ok, ok, ()),
+        (ok, bad, (("not_json", "candidate", 1),)),
+        (bad, bad, (("not_json", "baseline", 1), ("not_json", "candidate", 1))),
+    ):
+        judged = PairScore(evaluator="s", version="1", baseline=baseline, candidate=candidate)
+        assert row_of(judged, item=0, origin="live").details == found
