@@ -31,10 +31,10 @@ help: ## Show this text
 demo: .venv/demo ## Real model, real tiers, a real verdict (DEMO="--quick")
 	@$(BIN)/tiergate demo $(DEMO)
 
-test: .venv/test ## All tests, with coverage (TEST="tests/decision -k tango")
+test: .venv/test ## All tests, several at a time, with coverage (TEST="tests/decision -k tango")
 	@if [ -n "$(TEST)" ]; then $(BIN)/python -m pytest $(TEST); else \
-	$(BIN)/python -m pytest --cov --cov-report= && \
-	$(BIN)/coverage report --skip-covered --format=total >/dev/null && $(BIN)/coverage report && \
+	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report= && \
+	$(BIN)/coverage report && \
 	echo "pure rooms, at least 95 % of lines and branches:" && \
 	$(BIN)/coverage report --include='evaluators/*,service/decision/*,service/wire/*,service/fleet.py' --fail-under=95; fi
 

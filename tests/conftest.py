@@ -45,11 +45,12 @@ MOST_WORKERS = 8
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """For `-n auto`: two per core, since a test that starts processes waits for them more than it computes."""
+    """For `-n auto`: two per core, since tests that start processes mostly wait for them."""
     if os.environ.get("PYTEST_XDIST_AUTO_NUM_WORKERS"):
         return None
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(2 * cores, MOST_WORKERS)
+
 
 _START_SECONDS = PATIENCE
 

@@ -30,13 +30,32 @@ def test_fine(): ...
 
 
 @pytest.mark.parametrize(
-    ("forbidden", "told"), [("1", "1 passed, 1 skipped, 2 errors"), ("", "1 passed, 3 skipped")]
+    ("forbidden", "workers", "told"),
+    [
+        ("1", "0", "1 passed, 1 skipped, 2 errors"),
+        ("1", "2", "1 passed, 1 skipped, 2 errors"),
+        ("", "0", "1 passed, 3 skipped"),
+    ],
 )
-def test_a_skip_is_a_failure_where_skips_are_forbidden(forbidden: str, told: str, tmp_path: Path) -> None:
+def test_a_skip_is_a_failure_where_skips_are_forbidden(
+    forbidden: str, workers: str, told: str, tmp_path: Path
+) -> None:
     (tmp_path / "test_it.py").write_text(TESTS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     ran = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "tests.skips", "-c", "pytest.ini", f"{tmp_path}"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-n",
+            workers,
+            "-p",
+            "tests.skips",
+            "-c",
+            "pytest.ini",
+            f"{tmp_path}",
+        ],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT), "TIERGATE_FORBID_SKIPS": forbidden},
         capture_output=True,

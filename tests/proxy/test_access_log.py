@@ -21,6 +21,7 @@ from service.proxy.config import AccessLogPlan
 from service.proxy.gauges import access_log
 from service.proxy.gauges.access_log import MOST_LINES, ONE_WRITE, AccessLog, check_writable
 from tests.patience import PATIENCE
+from tests.ports import free_port
 from tests.proxy.processes import Running
 from tests.proxy.standing import StartBackend, eventually
 
@@ -182,7 +183,6 @@ WRITER = """
 import asyncio, sys
 from service.proxy.gauges.access_log import AccessLog
 from service.proxy.config import AccessLogPlan
-from tests.ports import free_port
 
 async def main():
     log = AccessLog(AccessLogPlan(to=sys.argv[1]))
