@@ -52,7 +52,9 @@ _QUERIES = (
 _HITS = tuple(name.replace("queries", "hits") for name in _QUERIES)
 _BY_MODE = ("sglang:prefill_effective_tokens_total", "sglang:realtime_tokens_total")
 _CACHED, _PROMPT = "sglang:cached_tokens_total", "sglang:prompt_tokens_total"
-_KNOWN = frozenset({*_RUNNING, *_WAITING, *_KV_USAGE, *_PREEMPTIONS, *_QUERIES, *_HITS, *_BY_MODE, _CACHED, _PROMPT})
+_KNOWN = frozenset(
+    {*_RUNNING, *_WAITING, *_KV_USAGE, *_PREEMPTIONS, *_QUERIES, *_HITS, *_BY_MODE, _CACHED, _PROMPT}
+)
 
 Series = tuple[Mapping[str, str], float]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from itertools import count
+from itertools import count, pairwise
 
 from service.load.plan import Arrivals, BlockPlan
 
@@ -54,7 +54,7 @@ def _replayed(
 ) -> Iterator[tuple[float, int]]:
     if len(trace) < 2 or not trace[-1] > trace[0]:
         raise ValueError("a trace needs two times at least, and some duration")
-    distances = [later - earlier for earlier, later in zip(trace, trace[1:], strict=False)]
+    distances = [later - earlier for earlier, later in pairwise(trace)]
     if min(distances) < 0:
         raise ValueError("the times of a trace must not fall")
     distances.append((trace[-1] - trace[0]) / (len(trace) - 1))

@@ -1,7 +1,7 @@
 """Runs one block: sends its requests, watches engines and whoever may object, and reckons what it showed.
 
 Blocks run in a process of their own (a Celery worker of the queue `load`), so that nothing that scores
-answers disturbs what is timed. `run_block` is the whole of it, `run_together` the same for several arms at once.
+answers disturbs what is timed. `run_block` is the whole of it, `run_together` the same for several arms.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Load:
     """Between two looks at the engines."""
     watch_seconds: float = 1.0
     """Between two questions to whoever may object."""
-    bounds: Bounds = Bounds()
+    bounds: Bounds = field(default_factory=Bounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +95,8 @@ def run_block(
 ) -> Block:
     """Run it in an event loop of its own, undisturbed by the garbage collector.
 
-    `Aborted` when `watch` objects. ValueError for a plan that cannot be carried out: no backends, no requests, a trace without duration.
+    `Aborted` when `watch` objects. ValueError for a plan that cannot be carried out: no backends, no
+    requests, a trace without duration.
     """
     return run_together([(plan, load)], watch=watch, progress=progress)[0]
 
@@ -204,9 +205,7 @@ def _prepared(request: Request, model: str) -> Prepared:
     )
 
 
-async def _beside(
-    arms: Sequence[_Arm], start: float, *, watch: Watch, progress: Progress | None
-) -> None:
+async def _beside(arms: Sequence[_Arm], start: float, *, watch: Watch, progress: Progress | None) -> None:
     """Ask whoever may object, and tell how far it is, until cancelled."""
     seconds = max(arm.plan.seconds for arm in arms)
     while True:

@@ -36,7 +36,7 @@ class ClientCounts:
 def client_counts(page: str, model: str, *, ttft_seconds: float) -> ClientCounts:
     """From the page of the proxy's admin address.
 
-    Buckets are coarse: late is beyond the bucket of the promise. ValueError for text that is no page of metrics.
+    Buckets are coarse: late is beyond the bucket of the promise. ValueError for text that is no such page.
     """
     answers = in_time = failed = 0.0
     reached: dict[float, float] = {}

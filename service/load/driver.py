@@ -54,7 +54,7 @@ class Driver:
     ) -> None:
         """`request_seconds`: after which a request has failed.
 
-        `hopeless_seconds`: after which one without any token is not waited for once the load is over; None: it is.
+        `hopeless_seconds`: after which one without any token is not waited for once the load is over.
         """
         if not backends:
             raise ValueError(f"tier {plan.tier!r} has no backend to load")

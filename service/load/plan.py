@@ -36,7 +36,7 @@ class Arrivals(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockPlan:
-    """One block of one arm. Equal arrivals, rate, seed and seconds send the same requests at the same times."""
+    """One block of one arm. Equal arrivals, rate, seed and seconds: the same requests at the same times."""
 
     tier: str
     part: Part

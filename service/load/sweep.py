@@ -140,9 +140,7 @@ class _Known:
         blocks: dict[float, list[Tried]] = {}
         for each in tried:
             blocks.setdefault(each.rate, []).append(each)
-        lagged = {
-            rate for rate, seen in blocks.items() if sum(each.lagged for each in seen) >= _MOST_LAGGED
-        }
+        lagged = {rate for rate, seen in blocks.items() if sum(each.lagged for each in seen) >= _MOST_LAGGED}
         self.limited = bool(lagged)
         self.ceiling = min(lagged, default=math.inf)
         """A rate that the generator cannot keep."""
@@ -168,4 +166,3 @@ class _Known:
 def _allowed(known: _Known, rate: float) -> float | None:
     """The rate, unless the generator cannot keep it or it has been tried."""
     return None if rate >= known.ceiling or rate in known.goodputs or rate in known.beyond else rate
-

@@ -117,7 +117,9 @@ async def drive(port: int, asked: argparse.Namespace) -> Found:
     timed = [flight.timed(driver.start) for flight in driver.flights]
     figures = reckon(plan, timed, slo=SLO, ticks=driver.ticks)
     complete = [
-        flight for flight in driver.flights if plan.counts(flight.scheduled) and flight.ended and not flight.fault
+        flight
+        for flight in driver.flights
+        if plan.counts(flight.scheduled) and flight.ended and not flight.fault
     ]
     window = [each for each in timed if plan.counts(each.scheduled)]
     return Found(
@@ -125,7 +127,8 @@ async def drive(port: int, asked: argparse.Namespace) -> Found:
         lags=[each.lag for each in window],
         ttft_errors=[(flight.first_token or 0) - _output(flight).first_at / 1e9 for flight in complete],
         tpot_errors=[_tpot_error(flight) for flight in complete],
-        true_goodput=sum(flight.counted for flight in complete if _kept(flight, driver.start)) / asked.seconds,
+        true_goodput=sum(flight.counted for flight in complete if _kept(flight, driver.start))
+        / asked.seconds,
         events=sum(flight.counted for flight in driver.flights),
         cpu_share=spent / took,
     )
@@ -178,11 +181,11 @@ def _worst(errors: Sequence[float]) -> float:
 def report(found: Found, asked: argparse.Namespace) -> str:
     block = found.figures
     lines = [
-        f"{asked.rate:g} requests/s of {asked.events} events for {asked.seconds:g} s, Poisson; {block.offered} "
-        f"requests in the window, {found.events / (asked.seconds + 3):,.0f} events/s, "
+        f"{asked.rate:g} requests/s of {asked.events} events for {asked.seconds:g} s, Poisson; "
+        f"{block.offered} requests in the window, {found.events / (asked.seconds + 3):,.0f} events/s, "
         f"{block.mean_concurrency:.0f} at once; the generator used {found.cpu_share:.0%} of its core; asked "
-        f"{block.asked_rate:.1f}/s, taken up {block.achieved_rate:.1f}/s; goodput {block.goodput:.1f} tokens/s, "
-        f"true {found.true_goodput:.1f}.",
+        f"{block.asked_rate:.1f}/s, taken up {block.achieved_rate:.1f}/s; goodput {block.goodput:.1f} "
+        f"tokens/s, true {found.true_goodput:.1f}.",
         "",
         "| milliseconds | p50 | p90 | p99 | most |",
         "|---|---|---|---|---|",

@@ -1,7 +1,7 @@
 """A backend that streams as the request says, and stamps every event with the time of its write.
 
-`python paced_engine.py PORT`. The request's last message is JSON: `{"think": s, "pace": s, "events": n}`. Each
-event has `at`, the monotonic nanoseconds just before it was written, and the stream ends with its usage.
+`python paced_engine.py PORT`. The request's last message is JSON: `{"think": s, "pace": s, "events": n}`.
+Each event has `at`, the monotonic nanoseconds just before it was written, and the stream ends with its usage.
 """
 
 from __future__ import annotations

@@ -104,4 +104,6 @@ def test_a_page_that_tells_nothing_of_an_engine_is_none(page: str) -> None:
 
 
 def test_labels_may_hold_braces_and_blanks() -> None:
-    assert engine_load('vllm:num_requests_running{model_name="a } b"} 2 1790000000\n') == EngineLoad(running=2)
+    assert engine_load('vllm:num_requests_running{model_name="a } b"} 2 1790000000\n') == EngineLoad(
+        running=2
+    )

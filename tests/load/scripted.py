@@ -133,9 +133,7 @@ class ScriptedBackend:
             await self._tell(writer)
             return headers.get("connection") != "close"
         body = json.loads(await reader.readexactly(int(headers["content-length"])))
-        served = Served(
-            number=len(self.served), path=path, headers=headers, body=body, came=time.monotonic()
-        )
+        served = Served(number=len(self.served), path=path, headers=headers, body=body, came=time.monotonic())
         self.served.append(served)
         turn = Turn(served, writer)
         await self.script(turn)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, pairwise
 
 import pytest
 from scipy.stats import kstest
@@ -25,7 +25,7 @@ def test_constant_arrivals_are_equally_far_apart() -> None:
 def test_poisson_arrivals_are_exponentially_far_apart_and_the_same_for_a_seed() -> None:
     asked = plan(Arrivals.POISSON, 5.0)
     times = first(5000, asked)
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
     assert kstest(gaps, "expon", args=(0, 0.2)).pvalue > 0.01
     assert times == first(5000, asked)
     assert times != first(5000, plan(Arrivals.POISSON, 5.0, seed=2))
@@ -39,7 +39,7 @@ def test_a_trace_keeps_its_distances_from_wherever_the_seed_enters_it() -> None:
         seen = list(islice(dues(plan(Arrivals.TRACE, seed=seed), trace), 9))
         assert seen[0][0] == 0
         entered.add(seen[0][1])
-        for (at, place), (later, following) in zip(seen, seen[1:], strict=False):
+        for (at, place), (later, following) in pairwise(seen):
             assert following == (place + 1) % 4
             assert later - at == pytest.approx(distances[place])
     assert entered == {0, 1, 2, 3}

@@ -85,7 +85,8 @@ async def test_times_are_those_of_the_first_and_the_last_token_and_begin_when_a_
     # None is noted before the backend wrote it: the k-th first token not before the k-th write of one.
     noted = sorted(each.first_token for each in complete)  # type: ignore[type-var]
     assert all(
-        seen >= written - start for seen, written in zip(noted, firsts, strict=False)  # type: ignore[operator]
+        seen >= written - start
+        for seen, written in zip(noted, firsts, strict=False)  # type: ignore[operator]
     )
 
 
@@ -342,7 +343,9 @@ async def test_blocks_of_one_seed_send_the_same_requests_at_the_same_times() -> 
         asked = plan(arrivals=Arrivals.POISSON, seed=5, window_seconds=0.4)
         first = await one(asked, load_of(backend, **load))
         second = await one(asked, load_of(backend, **load))
-        other = await one(plan(arrivals=Arrivals.POISSON, seed=6, window_seconds=0.4), load_of(backend, **load))
+        other = await one(
+            plan(arrivals=Arrivals.POISSON, seed=6, window_seconds=0.4), load_of(backend, **load)
+        )
     ours, theirs = first.figures.columns, second.figures.columns
     assert (ours.scheduled, ours.request) == (theirs.scheduled, theirs.request)
     assert ours.scheduled != other.figures.columns.scheduled
@@ -413,7 +416,9 @@ async def test_every_dialect_is_sent_streamed_and_its_tokens_are_counted(path: s
     assert asked.get("prompt", "one") == "one"
     figures = block.figures
     assert (figures.failed, figures.passed) == ({}, figures.offered)
-    assert {(each.tokens, each.counted, each.prompt_tokens) for each in block.timed if each.tokens} == {(2, 2, 7)}
+    assert {(each.tokens, each.counted, each.prompt_tokens) for each in block.timed if each.tokens} == {
+        (2, 2, 7)
+    }
 
 
 async def test_engines_are_looked_at_before_during_and_after() -> None:
@@ -462,9 +467,7 @@ async def test_arms_at_the_same_time_begin_together_and_have_figures_of_their_ow
 
     async with scripted(chat) as one_tier, scripted(slow) as other:
         async with asyncio.timeout(PATIENCE):
-            first, second = await measure(
-                [(plan(), load_of(one_tier)), (plan(tier="bf16"), load_of(other))]
-            )
+            first, second = await measure([(plan(), load_of(one_tier)), (plan(tier="bf16"), load_of(other))])
     assert first.figures.columns.scheduled == second.figures.columns.scheduled
     assert second.figures.ttft.p50 > 0.049  # type: ignore[operator]
     assert (first.figures.plan.tier, second.figures.plan.tier) == ("w8a8", "bf16")

@@ -64,6 +64,8 @@ def test_of_several_prompts_the_first_is_sent(prompt: object, asked: object) -> 
 def test_the_other_dialects_tell_usage_unasked() -> None:
     responses = sent("/v1/responses", {"model": "m", "input": "x", "background": True})
     assert responses == {"model": "theirs", "input": "x", "store": False, "stream": True}
-    messages = sent("/v1/messages", {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]})
+    messages = sent(
+        "/v1/messages", {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}
+    )
     assert messages["stream"] is True
     assert "stream_options" not in messages

@@ -6,9 +6,7 @@ from service.proxy.gauges.meters import Meters
 from service.store.capture import Ending
 
 
-def page(
-    *, quick: int = 0, slow: int = 0, failed: int = 0, left: int = 0, model: str = "qwen"
-) -> str:
+def page(*, quick: int = 0, slow: int = 0, failed: int = 0, left: int = 0, model: str = "qwen") -> str:
     """What the proxy tells after so many answers that began after .2 s and 3 s, and so many that did not."""
     meters = Meters()
 

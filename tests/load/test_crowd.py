@@ -64,7 +64,9 @@ def test_requests_that_fail_do_not_keep_tpot() -> None:
 
 
 def test_a_spoiled_block_is_made_once_more_and_then_given_up() -> None:
-    found, steps = search(lambda count: Step(concurrency=count, tpot_p95=0.01, throughput=1.0, valid=count < 4))
+    found, steps = search(
+        lambda count: Step(concurrency=count, tpot_p95=0.01, throughput=1.0, valid=count < 4)
+    )
     assert [step.concurrency for step in steps] == [1, 2, 4, 4]
     assert (found.concurrency, found.reached) == (2, False)
     assert [step.concurrency for step in found.curve] == [1, 2]
@@ -72,7 +74,10 @@ def test_a_spoiled_block_is_made_once_more_and_then_given_up() -> None:
 
 def test_of_several_blocks_all_must_keep_it() -> None:
     steps = [Step(concurrency=4, tpot_p95=p95, throughput=1.0) for p95 in (0.07, 0.09)]
-    assert crowd([*steps, Step(concurrency=2, tpot_p95=0.05, throughput=1.0)], tpot_seconds=TPOT).concurrency == 2
+    assert (
+        crowd([*steps, Step(concurrency=2, tpot_p95=0.05, throughput=1.0)], tpot_seconds=TPOT).concurrency
+        == 2
+    )
 
 
 @pytest.mark.parametrize(("tpot", "most"), [(0.0, 8), (0.1, 0)])

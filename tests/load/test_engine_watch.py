@@ -16,8 +16,12 @@ def test_gauges_are_those_during_the_block_and_counters_what_it_added() -> None:
         [
             sample(-1, running=0, waiting=0, kv_usage=0.0, preemptions=3, prefix_queries=100, prefix_hits=90),
             sample(5, running=4, waiting=1, kv_usage=0.4, preemptions=3, prefix_queries=200, prefix_hits=95),
-            sample(10, running=8, waiting=3, kv_usage=0.8, preemptions=4, prefix_queries=400, prefix_hits=100),
-            sample(16, running=0, waiting=0, kv_usage=0.1, preemptions=5, prefix_queries=500, prefix_hits=110),
+            sample(
+                10, running=8, waiting=3, kv_usage=0.8, preemptions=4, prefix_queries=400, prefix_hits=100
+            ),
+            sample(
+                16, running=0, waiting=0, kv_usage=0.1, preemptions=5, prefix_queries=500, prefix_hits=110
+            ),
         ]
     )
     assert found == EngineSummary(
@@ -44,7 +48,9 @@ def test_backends_add_up() -> None:
 
 
 def test_what_one_backend_does_not_tell_is_unknown() -> None:
-    found = summary([sample(at, "a", running=2, kv_usage=0.5) for at in (0, 5, 10)] + [sample(5, "b", running=1)])
+    found = summary(
+        [sample(at, "a", running=2, kv_usage=0.5) for at in (0, 5, 10)] + [sample(5, "b", running=1)]
+    )
     assert (found.running_mean, found.kv_usage_most, found.preemptions) == (3, None, None)
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +26,11 @@ PIECES = st.sampled_from(
 )
 
 
-@given(pieces=st.lists(PIECES, max_size=8), cuts=st.lists(st.integers(0, 120), max_size=6), open_end=st.booleans())
+@given(
+    pieces=st.lists(PIECES, max_size=8),
+    cuts=st.lists(st.integers(0, 120), max_size=6),
+    open_end=st.booleans(),
+)
 def test_whatever_the_pieces_the_data_is_that_of_the_careful_parser(
     pieces: list[str], cuts: list[int], open_end: bool
 ) -> None:
@@ -32,7 +38,7 @@ def test_whatever_the_pieces_the_data_is_that_of_the_careful_parser(
     reader = DataReader()
     found: list[str] = []
     edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in itertools.pairwise(edges):
         if begin < end:
             found += reader.feed(stream[begin:end])
     found += reader.close()

@@ -55,7 +55,9 @@ def test_a_budget_that_pays_for_nothing_asks_for_nothing() -> None:
     assert (found.requests, found.has_power) == (0, False)
 
 
-@pytest.mark.parametrize("more", [{"rate": 0, "arms": 1}, {"rate": 1, "arms": 0}, {"rate": 1, "arms": 1, "blocks": 0}])
+@pytest.mark.parametrize(
+    "more", [{"rate": 0, "arms": 1}, {"rate": 1, "arms": 0}, {"rate": 1, "arms": 1, "blocks": 0}]
+)
 def test_a_pace_that_cannot_be_is_refused(more: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         Pace(**more)  # type: ignore[arg-type]
