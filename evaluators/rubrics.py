@@ -1,8 +1,8 @@
 """What a label means, by evaluator: the question that people and the judge answer of each side. No I/O.
 
-A rubric asks of a side exactly what its evaluator decides by rules, so that label and score can be held against
-each other. Whoever labels says which sides pass: `a`, `b`, `both`, `neither`, or `skip` when it cannot be told.
-An evaluator of another package brings its own as an attribute `rubric`.
+A rubric asks of a side exactly what its evaluator decides by rules, so that label and score can be held
+against each other. Whoever labels says which sides pass: `a`, `b`, `both`, `neither`, or `skip` when it
+cannot be told. An evaluator of another package brings its own as an attribute `rubric`.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ REFUSAL = Rubric(
 STRUCTURED_OUTPUT = Rubric(
     question="Can a program use this answer as the request demands?",
     passes=(
-        "it is what was asked for and nothing besides: JSON that parses and satisfies the schema, or calls of "
-        "tools that were offered, with arguments that satisfy theirs; where calling is free, an answer in "
+        "it is what was asked for and nothing besides: JSON that parses and satisfies the schema, or calls "
+        "of tools that were offered, with arguments that satisfy theirs; where calling is free, an answer in "
         "words passes too."
     ),
     fails="it does not parse, has prose or a fence around it, breaks the schema, is cut off, or is missing.",

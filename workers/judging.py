@@ -29,11 +29,11 @@ from service.fleet import Backend
 from service.reach import client_of
 from service.settings.adjudicating import JudgePlan
 from service.store.adjudication import BlindItem, Where
-from service.store.judge_queue import claim_for_judge, note_judge, open_for_judge, release_judged
-from service.store.labelling import JUDGE, Given, Said, record_labels
 from service.store.capture import Keyring
 from service.store.database import Database
+from service.store.judge_queue import claim_for_judge, note_judge, open_for_judge, release_judged
 from service.store.kept_text import AnswerText
+from service.store.labelling import JUDGE, Given, Said, record_labels
 from service.store.spending import Budget
 from service.wire import parse_answer
 

@@ -1,10 +1,10 @@
 """Which pairs of a capture are drawn for people to judge, and what is kept of them.
 
-Drawn are pairs of candidates that count or will, of the evaluators that the configuration names: those in which
-the evaluator says that the arms differ, all of them; of the others a share, by a hash of their names. What is
-kept is the text that people need and no more: the turns (the end of long ones stays), what the answer was to
-be, and both answers without their reasoning. No tier, model or backend is named, and it goes through the mask
-that the configuration sets before it is sealed.
+Drawn are pairs of candidates that count or will, of the evaluators that the configuration names: those in
+which the evaluator says that the arms differ, all of them; of the others a share, by a hash of their names.
+What is kept is the text that people need and no more: the turns (the end of long ones stays), what the answer
+was to be, and both answers without their reasoning. No tier, model or backend is named, and it goes through
+the mask that the configuration sets before it is sealed.
 """
 
 from __future__ import annotations
@@ -45,6 +45,9 @@ class Keeping:
     """Share of queued pairs that two people label."""
     keep_seconds: float = 30 * 86_400.0
     mask: Callable[[str], str] = lambda text: text
+
+
+NOTHING_KEPT = Keeping()
 
 
 def drawn(

@@ -35,7 +35,7 @@ from workers import metrics
 from workers.answering import Answering, Inquiry
 from workers.drawing import Drawing, Lots, draw_lots
 from workers.judge import Alarm
-from workers.keeping import Keeping, drawn
+from workers.keeping import NOTHING_KEPT, Keeping, drawn
 from workers.opening import Opened, open_capture
 from workers.plan import Slot, targets
 from workers.probes import RECALL, Probing
@@ -60,7 +60,7 @@ class Terms:
     """Tokens that the probes of a model may spend; None = only the budget of all shadow traffic."""
     answer_rule: Callable[[str], AnswerRule] = lambda model: AnswerRule()
     """By model."""
-    keeping: Keeping = Keeping()
+    keeping: Keeping = NOTHING_KEPT
     """Which pairs people are to judge."""
     drawing: Drawing | None = None
     """What is kept for the corpus, and whether requests that are sent again are counted."""

@@ -1,7 +1,7 @@
 """`/api/v1/adjudication`: pairs for people to judge, blind, and what they say of them.
 
-Captured text is given to tokens with scope `label` only, also on this machine, and every item given is written
-down with who got it.
+Captured text is given to tokens with scope `label` only, also on this machine, and every item given is
+written down with who got it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from service.approval.names import find_ladder
 from service.approval.queues import queues_out
 from service.store.access_log import read_access
 from service.store.adjudication import BlindItem, Where, export_items, next_item
-from service.store.labelling import JUDGE, Given, Said, record_labels
 from service.store.capture import SealBroken
+from service.store.labelling import JUDGE, Given, Said, record_labels
 
 MOST_ITEMS = 20
 MOST_ENTRIES = 1000
@@ -58,7 +58,9 @@ def adjudication_routes(desk: Desk) -> APIRouter:
     @router.get("", summary="What is queued, labelled and agreed")
     def status(model: ModelQuery = None) -> AdjudicationOut:
         """By tier and evaluator: labels, agreement, errors of evaluator and judge, and what they correct."""
-        models = list(desk.config.ladders) if model is None else [find_ladder(desk.config.ladders, model).model]
+        models = (
+            list(desk.config.ladders) if model is None else [find_ladder(desk.config.ladders, model).model]
+        )
         queued = desk.config.adjudication.queued if desk.config.adjudication is not None else ()
         return AdjudicationOut(
             evaluators=list(queued), queues=[each for name in models for each in queues_out(desk, name)]
@@ -71,7 +73,7 @@ def adjudication_routes(desk: Desk) -> APIRouter:
         evaluator: EvaluatorQuery = None,
         labeller: LabellerQuery = None,
     ) -> NextOut:
-        """One pair with its sides in random order; never the tier, and never what the evaluator says of it."""
+        """One pair, its sides in random order; never the tier, and never what the evaluator says of it."""
         require(caller, Scope.LABEL, "reading captured text")
         opening = _opening(desk)
         try:
@@ -99,7 +101,7 @@ def adjudication_routes(desk: Desk) -> APIRouter:
         evaluator: EvaluatorQuery = None,
         labeller: LabellerQuery = None,
     ) -> ItemsOut:
-        """In the random order in which they are to be labelled; with `labeller`, those still to be labelled."""
+        """In the random order in which they are to be labelled; with `labeller`, those that they still have."""
         require(caller, Scope.LABEL, "reading captured text")
         opening = _opening(desk)
         try:
@@ -214,7 +216,9 @@ def _labeller(caller: Caller, given: str | None) -> str:
 def _moment(given: str | None, now: float) -> float:
     if given is None:
         return now
-    problem = Problem(422, "bad_time", f"{echo(given)} is no past time in RFC 3339, such as 2026-01-31T12:00:00Z")
+    problem = Problem(
+        422, "bad_time", f"{echo(given)} is no past time in RFC 3339, such as 2026-01-31T12:00:00Z"
+    )
     try:
         at = datetime.fromisoformat(given)
     except ValueError:

@@ -12,7 +12,8 @@ from service.approval.verdict_schemas import CorrectionOut
 Label = Literal["a", "b", "both", "neither", "skip"]
 ItemId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Labeller = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$")
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$"),
 ]
 MOST_LABELS = 200
 """In one request."""

@@ -65,7 +65,9 @@ def _queue(
     assert rung.evidence is not None, "a candidate has evidence"
     tally = rung.evidence.tallies.get(count.evaluator, Tally())
     labels = labels_of(items)
-    found = [each for each in rung.verdict.findings if each.criterion == count.evaluator] if rung.verdict else []
+    found = (
+        [each for each in rung.verdict.findings if each.criterion == count.evaluator] if rung.verdict else []
+    )
     correction = found[0].correction if found else None
     return QueueOut(
         model=model,
@@ -100,9 +102,7 @@ def _labellers(items: Sequence[LabelledItem]) -> Iterator[LabellerOut]:
 
 
 def _agreement(first: str, second: str, found: Agreement) -> AgreementOut:
-    return AgreementOut(
-        first=first, second=second, items=found.items, agreed=found.agreed, kappa=found.kappa
-    )
+    return AgreementOut(first=first, second=second, items=found.items, agreed=found.agreed, kappa=found.kappa)
 
 
 def _errors(errors: Errors) -> ErrorRatesOut:

@@ -68,7 +68,9 @@ def following(
     model: ModelOption = None,
     evaluator: EvaluatorOption = None,
     labeller: LabellerOption = None,
-    label: Annotated[str | None, typer.Option("--label", help="With --item: say this and ask nothing.")] = None,
+    label: Annotated[
+        str | None, typer.Option("--label", help="With --item: say this and ask nothing.")
+    ] = None,
     item: Annotated[str | None, typer.Option("--item", help="With --label: the item it is about.")] = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="With --label: instead of what was said before.")
@@ -106,9 +108,7 @@ def following(
         _converse(client, model, evaluator, labeller)
 
 
-def _converse(
-    client: TiergateClient, model: str | None, evaluator: str | None, labeller: str | None
-) -> None:
+def _converse(client: TiergateClient, model: str | None, evaluator: str | None, labeller: str | None) -> None:
     console, done = Console(), 0
     while True:
         found = client.next_item(model=model, evaluator=evaluator, labeller=labeller)
@@ -250,7 +250,7 @@ def import_(
 
 
 def _read(path: Path, labeller: str | None) -> tuple[list[Mapping[str, str]], int]:
-    """The labels of a file, and how many lines have none; one that is wrong ends the command, by its number."""
+    """The labels of a file, and how many lines have none; a wrong line ends the command, by its number."""
     labels: list[Mapping[str, str]] = []
     empty = 0
     for number, line in _lines(path):

@@ -1,10 +1,11 @@
 """The difference as people see it: the evaluator's, rectified by labels of a known sample of its pairs.
 
-Every pair has been judged by the evaluator, a few by people too. The evaluator's word alone decides how likely
-a pair is to be labelled (discordant pairs always, concordant ones at the audit's share), so labels are a
-stratified sample with known chances: the strata are what the evaluator said of both arms, N_h counted pairs of
-which n_h have a label. Prediction-powered inference (Angelopoulos et al. 2023, Science 382:669; stratified:
-Fisch et al. 2024, arXiv 2406.04291) adds to the mean of predictions f the mean error that labels show,
+Every pair has been judged by the evaluator, a few by people too. The evaluator's word alone decides how
+likely a pair is to be labelled (discordant pairs always, concordant ones at the audit's share), so labels are
+a stratified sample with known chances: the strata are what the evaluator said of both arms, N_h counted pairs
+of which n_h have a label. Prediction-powered inference (Angelopoulos et al. 2023, Science 382:669;
+stratified: Fisch et al. 2024, arXiv 2406.04291) adds to the mean of predictions f the mean error that labels
+show,
 
     theta = mean f + sum_h (N_h/N) mean_labelled_h (D - f)
 
@@ -25,9 +26,9 @@ of its normal limit and Tango's limits of the raw difference, added in squares (
 
     L = theta - sqrt(s_1^2 + sum_h W_h^2 (m_h - l_h)^2),    U mirrored
 
-All counts are divided by the design effect of the tally (`clusters`), since pairs of a conversation go together.
-A pair that people could not decide, or disagree on, may have been anything: it widens the interval by its
-worst case (Manski 1990, Am Econ Rev 80:319), and lies in no denominator.
+All counts are divided by the design effect of the tally (`clusters`), since pairs of a conversation go
+together. A pair that people could not decide, or disagree on, may have been anything: it widens the interval
+by its worst case (Manski 1990, Am Econ Rev 80:319), and lies in no denominator.
 """
 
 from __future__ import annotations

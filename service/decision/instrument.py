@@ -1,9 +1,10 @@
-"""How wrong an instrument is against people, and the difference that it shows once that is taken into account.
+"""How wrong an instrument is against people, and the difference that it shows once that is taken into
+account.
 
-The instrument is the evaluator itself, or the judge. Pairs are labelled more often where the evaluator says that
-the arms differ, so that each labelled pair stands for N_h/n_h pairs (`correction`): unweighted, an evaluator
-would look far worse than it is. Both arms have errors of their own: nothing says that answers of a quantized
-tier are as easily read as the baseline's. Shown, and never part of a finding.
+The instrument is the evaluator itself, or the judge. Pairs are labelled more often where the evaluator says
+that the arms differ, so that each labelled pair stands for N_h/n_h pairs (`correction`): unweighted, an
+evaluator would look far worse than it is. Both arms have errors of their own: nothing says that answers of a
+quantized tier are as easily read as the baseline's. Shown, and never part of a finding.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def errors_of(tally: Tally, readings: Iterable[Reading]) -> Errors:
 
 
 def corrected_by_errors(tally: Tally, readings: Iterable[Reading], *, level: float) -> Rate | None:
-    """The difference by the instrument, corrected arm by arm for its own error; None where that is not known."""
+    """The difference by the instrument, corrected arm by arm for its error; None where that is not known."""
     told = list(readings)
     errors = errors_of(tally, told)
     weights = _weights(tally, told)

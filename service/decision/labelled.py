@@ -1,4 +1,5 @@
-"""What people's labels do to a finding (ADR 27): they replace its difference once they suffice, and may withhold.
+"""What people's labels do to a finding (ADR 27): they replace its difference once they suffice, and may
+withhold.
 
 The e-value decides, at every look; the labels' interval holds for one look at a number of labels that nobody
 fixed. So labels never bring about what the e-value did not show. Where they suffice,

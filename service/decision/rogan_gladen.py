@@ -10,10 +10,12 @@ for judges of language models: Lee et al. 2025, arXiv 2511.21140), with z the no
 AP' = (n AP + z^2/2)/(n + z^2), n' = n + z^2, Se' = (m Se + 1)/(m + 2), m' = m + 2, and Sp' alike with k:
 
     dF = 2 z^2 (F' Se' (1 - Se')/m' - (1 - F') Sp' (1 - Sp')/k')
-    F' + dF -+ z sqrt(AP' (1 - AP')/n' + F'^2 Se' (1 - Se')/m' + (1 - F')^2 Sp' (1 - Sp')/k') / (Se' + Sp' - 1)
+    V  = AP' (1 - AP')/n' + F'^2 Se' (1 - Se')/m' + (1 - F')^2 Sp' (1 - Sp')/k'
+    limits: F' + dF -+ z sqrt(V) / (Se' + Sp' - 1)
 
-The difference of two arms, each with its own instrument error, has limits by MOVER (Zou & Donner 2008, Stat Med
-27:1693), which takes them for independent: arms of a pair go together, so that the interval is rather too wide.
+The difference of two arms, each with its own instrument error, has limits by MOVER (Zou & Donner 2008, Stat
+Med 27:1693), which takes them for independent: arms of a pair go together, so that the interval is rather too
+wide.
 """
 
 from __future__ import annotations

@@ -66,7 +66,9 @@ class AdjudicationShape(Shape):
     evaluators: list[EvaluatorName] = Field(
         default=["refusal"], description="Whose pairs are queued; `[]` for none, and no text is kept."
     )
-    audit: Share = written("5%", "Of pairs in which the arms do not differ; those that differ are all queued.")
+    audit: Share = written(
+        "5%", "Of pairs in which the arms do not differ; those that differ are all queued."
+    )
     overlap: Share = written("20%", "Of queued pairs that two people label, to see how far they agree.")
     keep: Duration = written("30d", "Of the sealed request and answers of a queued pair; labels stay.")
     judge: JudgeShape | None = Field(

@@ -24,7 +24,9 @@ class Access:
     detail: str
 
 
-def read_access(db: Database, *, after: int = 0, limit: int = 100, item_id: str | None = None) -> list[Access]:
+def read_access(
+    db: Database, *, after: int = 0, limit: int = 100, item_id: str | None = None
+) -> list[Access]:
     """Entries beyond a sequence number, oldest first."""
     if limit < 1:
         raise ValueError(f"limit must be at least 1, got {limit}")
@@ -42,8 +44,6 @@ def note(
     connection: Connection, ids: Iterable[str], *, actor: str, action: str, at: float, detail: str = ""
 ) -> None:
     """Write down who did what with these items."""
-    rows = [
-        {"at": at, "actor": actor, "action": action, "item_id": each, "detail": detail} for each in ids
-    ]
+    rows = [{"at": at, "actor": actor, "action": action, "item_id": each, "detail": detail} for each in ids]
     if rows:
         connection.execute(adjudication_access.insert(), rows)

@@ -1,8 +1,8 @@
 """Reading what was said: labels by what the evaluator says, for findings; agreement and errors, for people.
 
 An item that two people labelled counts once: as they say if they agree, as open if they do not. Skips of all
-who saw it leave it open, one label beside a skip does not. The judge's labels are never in a finding: they are
-a second instrument, measured against people where both exist.
+who saw it leave it open, one label beside a skip does not. The judge's labels are never in a finding: they
+are a second instrument, measured against people where both exist.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from sqlalchemy import Connection, func, select
 from service.decision.agreement import Agreement, agreement
 from service.decision.correction import Cell, Labels
 from service.store.adjudication import Where
-from service.store.labelling import Said
 from service.store.adjudication_tables import adjudication_items, adjudication_labels, adjudication_texts
 from service.store.database import Database
 from service.store.evidence import ANY_VERSION, Place, Versions
+from service.store.labelling import Said
 from service.store.schema import units
 
 LabelsAt = Mapping[Place, Mapping[str, Labels]]
@@ -200,7 +200,9 @@ def queue_counts(db: Database, places: Collection[Where]) -> list[QueueCount]:
                     adjudication_texts, adjudication_texts.c.item_id == items.item_id
                 )
             )
-            .where(units.c.counted | units.c.waits, items.model.in_(sorted({model for model, _, _ in wanted})))
+            .where(
+                units.c.counted | units.c.waits, items.model.in_(sorted({model for model, _, _ in wanted}))
+            )
             .group_by(*columns, differs)
         ).all()
     counted: dict[tuple[str, str, str], list[int]] = {}

@@ -1,10 +1,10 @@
 """The queue of pairs that people judge, blind.
 
-Which pairs are drawn depends on what the evaluator says and on a hash of the pair's name: discordant ones at one
-chance, concordant ones at another, both written down with the item. An item's id is a hash as well, and items
-are given out in its order, so that at any moment those labelled are a random part of those drawn. Side `a` is
-the baseline or the candidate by a coin of its own, tossed when the item is queued; nothing that leaves here,
-but the counts, tells which.
+Which pairs are drawn depends on what the evaluator says and on a hash of the pair's name: discordant ones at
+one chance, concordant ones at another, both written down with the item. An item's id is a hash as well, and
+items are given out in its order, so that at any moment those labelled are a random part of those drawn. Side
+`a` is the baseline or the candidate by a coin of its own, tossed when the item is queued; nothing that leaves
+here, but the counts, tells which.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, exists, false, func, or_, select
 
 from service.store.access_log import note
 from service.store.adjudication_tables import (
@@ -137,7 +137,7 @@ def next_item(
     return next(iter(opened_items(db, keyring, wanted, actor=actor, action="next", now=now, limit=1)), None)
 
 
-def exportqueued_items(
+def export_items(
     db: Database,
     keyring: Keyring,
     places: Collection[Where],
@@ -180,6 +180,7 @@ def queued_items(*columns: Any) -> Select[Any]:
 def waiting(places: Collection[Where], now: float, evaluator: str | None) -> ColumnElement[bool]:
     """Items of these places whose text is still there, of units that count or will."""
     found = or_(
+        false(),
         *(
             and_(
                 adjudication_items.c.model == place.model,
@@ -187,7 +188,7 @@ def waiting(places: Collection[Where], now: float, evaluator: str | None) -> Col
                 adjudication_items.c.epoch == place.epoch,
             )
             for place in sorted(places)
-        )
+        ),
     )
     wanted = found & (adjudication_texts.c.expires_at > now) & (units.c.counted | units.c.waits)
     return wanted if evaluator is None else wanted & (adjudication_items.c.evaluator == evaluator)
@@ -205,9 +206,7 @@ def _people() -> ColumnElement[int]:
     return (
         select(func.count())
         .select_from(adjudication_labels)
-        .where(
-            adjudication_labels.c.item_id == adjudication_items.c.item_id, ~adjudication_labels.c.judge
-        )
+        .where(adjudication_labels.c.item_id == adjudication_items.c.item_id, ~adjudication_labels.c.judge)
         .correlate(adjudication_items)
         .scalar_subquery()
     )

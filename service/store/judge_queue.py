@@ -40,18 +40,17 @@ def claim_for_judge(
     with db.write() as connection:
         ids = list(
             connection.execute(
-                queued_items(adjudication_items.c.item_id).where(wanted).limit(limit).with_for_update(
-                    of=adjudication_items, skip_locked=True
-                )
+                queued_items(adjudication_items.c.item_id)
+                .where(wanted)
+                .limit(limit)
+                .with_for_update(of=adjudication_items, skip_locked=True)
             ).scalars()
         )
         if ids:
             connection.execute(
                 update(adjudication_items)
                 .where(adjudication_items.c.item_id.in_(ids))
-                .values(
-                    judge_attempts=adjudication_items.c.judge_attempts + 1, judge_until=now + seconds
-                )
+                .values(judge_attempts=adjudication_items.c.judge_attempts + 1, judge_until=now + seconds)
             )
     return ids
 

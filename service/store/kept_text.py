@@ -71,8 +71,10 @@ def seal_text(item_id: str, text: PairText, keyring: Keyring) -> bytes:
     header = bytes((_VERSION, len(key_id))) + key_id
     nonce = os.urandom(_NONCE)
     packed = zstandard.ZstdCompressor(level=3).compress(plain)
-    return header + nonce + AESGCM(keyring.keys[keyring.current]).encrypt(
-        nonce, packed, header + _PURPOSE + item_id.encode()
+    return (
+        header
+        + nonce
+        + AESGCM(keyring.keys[keyring.current]).encrypt(nonce, packed, header + _PURPOSE + item_id.encode())
     )
 
 
