@@ -45,7 +45,9 @@ Finding = dict[str, Any]
 """As JSON."""
 
 
-def slo_findings(court: Court, job: Job, blocks: Sequence[BlockFigures], *, at: float, unequal: str) -> Finding:
+def slo_findings(
+    court: Court, job: Job, blocks: Sequence[BlockFigures], *, at: float, unequal: str
+) -> Finding:
     """The SLO gate of every tier from whole rounds, with what they rest on; `blocks` have their columns.
 
     `unequal`: why the arms were not under equal load, though it was asked for; empty when they were.
@@ -124,7 +126,9 @@ def sweep_findings(job: Job, blocks: Sequence[BlockFigures]) -> Finding:
     return {"best": found}
 
 
-def cost_findings(court: Court, job: Job, blocks: Sequence[BlockFigures], *, at: float, unequal: str) -> Finding:
+def cost_findings(
+    court: Court, job: Job, blocks: Sequence[BlockFigures], *, at: float, unequal: str
+) -> Finding:
     """The money gate of every candidate from fresh blocks at each tier's own best rate."""
     manifest = job.manifest
     arms = {tier: _cost_arm(manifest, blocks, tier) for tier in manifest.tiers}
@@ -132,7 +136,7 @@ def cost_findings(court: Court, job: Job, blocks: Sequence[BlockFigures], *, at:
     for tier in manifest.tiers[1:]:
         evidence = court.evidence_of(manifest.model, tier)
         held = held_to(court.db, court.policy, evidence, Gate.MONEY, at=at)
-        missing = _no_arm(arms[manifest.baseline]) or _no_arm(arms[tier])
+        missing = _missing(arms[manifest.baseline], arms[tier])
         if missing:
             shown, run = Measured(shown=Shown.UNDECIDED, reason=missing), None
         else:
@@ -209,21 +213,14 @@ def _put(
             "reason": f"{counts_nowhere} ({shown.reason})",
             "numbers": dict(shown.numbers),
         }
-    put_measurement(
-        court.db,
-        Measurement.of(
-            shown, model=job.model, tier=tier, gate=gate, epoch=evidence.epoch, at=at, run=run
-        ),
-    )
+    put_measurement(court.db, Measurement.of(shown, evidence, gate, at=at, run=run))
     return {**told, "shown": shown.shown.value, "reason": shown.reason, "numbers": dict(shown.numbers)}
 
 
 def _nearness(manifest: Manifest, block: BlockFigures) -> list[float]:
     """How near each request of a block came to missing the SLO: 1 is the limit."""
     return [
-        math.inf
-        if ttft is None
-        else max(ttft / manifest.ttft_seconds, (tpot or 0.0) / manifest.tpot_seconds)
+        math.inf if ttft is None else max(ttft / manifest.ttft_seconds, (tpot or 0.0) / manifest.tpot_seconds)
         for ttft, tpot in zip(block.columns.ttft, block.columns.tpot, strict=True)
     ]
 
@@ -254,14 +251,17 @@ def _cost_arm(manifest: Manifest, blocks: Sequence[BlockFigures], tier: str) -> 
     }
 
 
-def _no_arm(arm: Finding) -> str:
-    """Why a tier's cost cannot be told; empty when it can."""
-    if arm["price_per_hour"] is None:
-        return f"{arm['tier']} has no price_per_hour"
-    if arm["rate"] is None:
-        return f"the best rate of {arm['tier']} was not reached"
-    if arm["mean_output_tokens"] is None:
-        return f"no block of {arm['tier']} at its best rate can be used"
+def _missing(*arms: Finding) -> str:
+    """Why costs cannot be told; empty when they can."""
+    for arm in arms:
+        if arm["price_per_hour"] is None:
+            return f"{arm['tier']} has no price_per_hour"
+    for arm in arms:
+        if arm["rate"] is None:
+            return f"the best rate of {arm['tier']} was not reached"
+    for arm in arms:
+        if arm["mean_output_tokens"] is None:
+            return f"no block of {arm['tier']} at its best rate can be used"
     return ""
 
 

@@ -152,7 +152,9 @@ class _Job:
                 f"slo: {self.plan.rate:g} requests/s are more than the baseline keeps up with: lower "
                 "shadow_job.rate"
             )
-        if self.begun(Part.COST) or (Part.COST in self.parts and self._sweep() is None and self.begun(Part.SWEEP)):
+        if self.begun(Part.COST) or (
+            Part.COST in self.parts and self._sweep() is None and self.begun(Part.SWEEP)
+        ):
             told += [
                 f"cost of {tier}: {best_of(self.manifest, self.blocks, tier).reason}"
                 for tier in self.arms
@@ -297,9 +299,8 @@ class _Job:
     def _seed(self, part: Part) -> int:
         return (self.manifest.seed * len(Part) + list(Part).index(part)) * 1000
 
-def _beyond_budget(
-    manifest: Manifest, plan: BlockPlan, blocks: Sequence[BlockFigures], spent: Spent
-) -> str:
+
+def _beyond_budget(manifest: Manifest, plan: BlockPlan, blocks: Sequence[BlockFigures], spent: Spent) -> str:
     """Which budget the next block would overdraw, in words; empty when none."""
     budget = manifest.plan
     if budget.budget_seconds is not None and spent.seconds + plan.seconds > budget.budget_seconds:

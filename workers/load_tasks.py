@@ -90,7 +90,9 @@ def register_load(app: Celery, settings: Settings, *, load_room: Callable[[], Lo
             run_load_block(room, job_id, number)
             tell(room)
         except StoreUnusable as error:
-            log.error("block %d of job %s waits until the database can be used again: %s", number, job_id, error)
+            log.error(
+                "block %d of job %s waits until the database can be used again: %s", number, job_id, error
+            )
 
     def dispatch_load() -> None:
         """Take turns that nobody took, end what was dropped, and tell the broker what it was not told."""

@@ -80,15 +80,15 @@ class LoadRoom:
 def run_load_block(room: LoadRoom, job_id: str, number: int) -> str:
     """Run a block and take the turn after it; in a word what became of it, for logs and counts."""
     owner = f"{room.worker}/{uuid4().hex[:8]}"
-    block = lease_block(
-        room.db, job_id, number, owner=owner, now=time.time(), seconds=room.lease_seconds
-    )
+    block = lease_block(room.db, job_id, number, owner=owner, now=time.time(), seconds=room.lease_seconds)
     if block is None:
         log.debug("block %d of job %s is settled or held", number, job_id)
         return "not_ours"
     job = read_job(room.db, job_id)
     if block.leases > MOST_ATTEMPTS:
-        return _end(room, block, JobState.FAILED, f"block {number} was begun {MOST_ATTEMPTS} times and never ended")
+        return _end(
+            room, block, JobState.FAILED, f"block {number} was begun {MOST_ATTEMPTS} times and never ended"
+        )
     if (ending := _objection(room, job)) is not None:
         return _end(room, block, ending.state, ending.reason)
     try:
@@ -251,9 +251,7 @@ def _objection(room: LoadRoom, job: Job) -> Ending | None:
     if changed := unlike(job.manifest, ladder):
         return Ending(state=JobState.FAILED, reason=changed)
     if not job.own_capacity and (serving := in_service(room.db, room.ladders, job.model)):
-        return Ending(
-            state=JobState.ABORTED, reason=f"a backend came into service: {'; '.join(serving)}"
-        )
+        return Ending(state=JobState.ABORTED, reason=f"a backend came into service: {'; '.join(serving)}")
     return None
 
 

@@ -65,7 +65,9 @@ def run(
     model: ModelArgument,
     part: Annotated[
         list[str] | None,
-        typer.Option("--part", metavar="slo|sweep|cost|concurrency", help="What to measure; may be repeated."),
+        typer.Option(
+            "--part", metavar="slo|sweep|cost|concurrency", help="What to measure; may be repeated."
+        ),
     ] = None,
     rate: Annotated[str | None, typer.Option("--rate", help="Requests to every tier, such as 4/s.")] = None,
     window: Annotated[str | None, typer.Option("--window", help="Of each tier, such as 10m.")] = None,
@@ -118,7 +120,9 @@ def run(
 def replay(
     manifest: Annotated[
         str,
-        typer.Argument(metavar="MANIFEST", help="A file with a manifest, - for standard input, or a job's name."),
+        typer.Argument(
+            metavar="MANIFEST", help="A file with a manifest, - for standard input, or a job's name."
+        ),
     ],
     i_own_this_capacity: OwnOption = False,
     detach: DetachOption = False,
@@ -226,7 +230,11 @@ def _follow(client: TiergateClient, job: Document, *, detach: bool, as_json: boo
     """Watch until it is over, with a bar on a terminal, else a line when something has changed."""
     name = job["job"]
     if detach:
-        tell(job, lambda: plain(f"{name}: begun; `tiergate shadow status {name} --watch` shows it"), as_json=as_json)
+        tell(
+            job,
+            lambda: plain(f"{name}: begun; `tiergate shadow status {name} --watch` shows it"),
+            as_json=as_json,
+        )
         return
     told = Console(stderr=True)
     try:
@@ -276,7 +284,9 @@ def _until_over(client: TiergateClient, name: str, show: Callable[[Document], No
 def _say_differences(job: Document) -> None:
     told = Console(stderr=True)
     differences = job["differences"]
-    told.print(plain(f"{len(differences)} differences from the manifest" if differences else "nothing differs"))
+    told.print(
+        plain(f"{len(differences)} differences from the manifest" if differences else "nothing differs")
+    )
     for difference in differences:
         told.print(plain(f"  {difference}"), soft_wrap=True)
 

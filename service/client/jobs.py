@@ -28,7 +28,9 @@ SHOWN_STYLE = {"passed": "green", "failed": "bold red", "undecided": "yellow"}
 def jobs_view(document: Document) -> RenderableType:
     """One line a job, the latest first."""
     if not document["jobs"]:
-        return plain("no shadow job yet: `tiergate shadow run MODEL` begins one, `shadow_job.cron` does so by itself")
+        return plain(
+            "no shadow job yet: `tiergate shadow run MODEL` begins one, `shadow_job.cron` does so by itself"
+        )
     table = _table("job", "model", "state", "part", "progress", "by", "ended", "reason")
     for job in document["jobs"]:
         table.add_row(
@@ -52,7 +54,9 @@ def job_view(document: Document) -> RenderableType:
 def state_line(job: Document) -> str:
     """One job in a line: for a person who waits."""
     progress = job["progress"]
-    told = f"{job['state']} {job['part']} block {progress['blocks_done']} of about {progress['blocks_expected']}"
+    told = (
+        f"{job['state']} {job['part']} block {progress['blocks_done']} of about {progress['blocks_expected']}"
+    )
     left = max(0.0, progress["seconds_expected"] - progress["seconds_done"])
     return told if job["state"] in OVER else f"{told}, {span(left)} of load left"
 
@@ -68,7 +72,9 @@ def _job(job: Document) -> Iterator[RenderableType]:
     yield plain(f"{job['job']}: {job['model']}, {job['state']}", STATE_STYLE.get(job["state"], "bold"))
     yield plain(_spent(job["progress"]))
     if job["i_own_this_capacity"]:
-        yield plain("it loads backends that serve clients, and ends at the first breach of their SLO", "yellow")
+        yield plain(
+            "it loads backends that serve clients, and ends at the first breach of their SLO", "yellow"
+        )
     for line in ending_lines(job):
         yield plain(line, "yellow")
     if job["replay_of"] is not None:
