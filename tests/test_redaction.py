@@ -171,17 +171,11 @@ def test_the_masks_that_come_with_it_have_names() -> None:
 
 digits = st.text("0123456789", min_size=4, max_size=4)
 somebodys = st.one_of(
-    st.builds(lambda a, b, c: f"1{a}{b}{c}", st.sampled_from("3456789"), digits, digits).map(
-        lambda text: text[:2] + "7" + text[2:]
-    ),
-    st.builds(
-        lambda name, host: f"{name}@{host}.example",
-        st.text("abc.-x9", min_size=1),
-        st.text("abz", min_size=1),
-    ),
+    st.builds("1{}7{}{}".format, st.sampled_from("3456789"), digits, digits.filter(lambda text: text != "0000")),
+    st.builds("{}@{}.example".format, st.text("abc.-x9", min_size=1), st.text("abz", min_size=1)),
     st.sampled_from(CARDS),
     st.just(KEY),
-    st.text("abcdef0123456789", min_size=20, max_size=40).map(lambda text: f"sk-{text}"),
+    st.text("abcdef0123456789", min_size=20, max_size=40).map("sk-{}".format),
 )
 prose = st.text(st.characters(codec="utf-8", exclude_characters="0123456789@\\-=:."), max_size=20).map(
     lambda text: f" {text} "

@@ -31,7 +31,7 @@ def test_azure_s_trace_is_read(suites: Path) -> None:
     assert len(trace.requests) == 999
     first, second = trace.requests[:2]
     assert (first.arrived, first.prompt_tokens, first.output_tokens) == (0.0, 374, 44)
-    assert second.arrived == pytest.approx(4.314589, abs=1e-6)
+    assert second.arrived == pytest.approx(4.314579, abs=1e-6)
     assert [each.arrived for each in trace.requests] == sorted(each.arrived for each in trace.requests)
 
 
