@@ -48,7 +48,7 @@ class Queueing:
         """`pf`: the baseline passed, the candidate failed; the items of these pairs."""
         made = []
         for _ in range(times):
-            name = f"capture {self.tier} {self.evaluator} {next(self.number)}"
+            name = f"capture {self.tier} {self.epoch} {self.evaluator} {next(self.number)}"
             row = PairRow(
                 outcome="scored",
                 baseline_passed=PASSED[judged[0]],

@@ -119,7 +119,8 @@ def _text(
 
 def _turns(request: Request, mask: Callable[[str], str]) -> tuple[Turn, ...]:
     """The latest turns whole, as far as they go; older ones shortened, then left out."""
-    left, turns = MOST_PROMPT, []
+    left = MOST_PROMPT
+    turns: list[Turn] = []
     for message in reversed(request.messages):
         if left <= 0:
             turns.append(Turn(role="", text=_left_out(len(request.messages) - len(turns), "earlier turns")))

@@ -101,7 +101,7 @@ def adjudication_routes(desk: Desk) -> APIRouter:
         evaluator: EvaluatorQuery = None,
         labeller: LabellerQuery = None,
     ) -> ItemsOut:
-        """In the random order in which they are to be labelled; with `labeller`, those that they still have."""
+        """In the random order of labelling; with `labeller`, those that they still have."""
         require(caller, Scope.LABEL, "reading captured text")
         opening = _opening(desk)
         try:

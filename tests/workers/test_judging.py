@@ -126,7 +126,7 @@ def test_what_both_orders_have_in_common_needs_no_turning_round(
 def test_what_is_no_label_is_tried_again_and_then_left_to_people(
     db: Database, backend: Backends, judge: Callable[..., Judged]
 ) -> None:
-    Queueing(db=db).add("pf")
+    Queueing(db=db, keep_seconds=10_000.0).add("pf")
     server = backend(lambda asked: Reply(text="Both have their merits."))
     clock = Clock()
     for _ in range(ATTEMPTS):

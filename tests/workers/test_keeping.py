@@ -179,15 +179,14 @@ def test_a_long_answer_keeps_its_beginning_and_its_end(
     valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends
 ) -> None:
     flood = "I can't help. " + "\x1b[31mfill\ud800 " * 80_000 + "THE END"
-    bench = bench_with(bench_of(tier("bf16", None), tier("w4a16", backend(always(flood)).url)))
+    bench = bench_with(bench_of(tier("bf16", None), tier("w4a16", backend(always(flood)).url)), audit=1.0)
     replay_batch(bench, ship(valkey.url, [exchange(question("Say it"), COMPLIED)]), delivery="1")
-    found = queued(bench.db)
-    if found:  # whether that is a refusal is the evaluator's matter
-        text = max((found[0].a.text, found[0].b.text), key=len)
-        assert len(text) < MOST_ANSWER + 100
-        assert text.startswith("I can't help.")
-        assert text.endswith("THE END")
-        assert "characters left out" in text
+    (item,) = queued(bench.db)
+    text = max((item.a.text, item.b.text), key=len)
+    assert len(text) < MOST_ANSWER + 100
+    assert text.startswith("I can't help.")
+    assert text.endswith("THE END")
+    assert "characters left out" in text
     assert cut("x" * 100, 200) == "x" * 100
     assert cut("0123456789" * 10, 40) == "0123456789\n[... 60 characters left out ...]\n" + "0123456789" * 3
 
