@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import stdtr, stdtrit
+from scipy.special import betaincinv, stdtr, stdtrit
 
 from service.decision import tango
 from service.decision.clusters import ASSUMED_CORRELATION, design_effect
@@ -191,19 +191,22 @@ def baseline_slo(
         reason = f"blocks of the load run ({len(counted)}) < {terms.least_blocks}"
         return Measured(shown=Shown.UNDECIDED, reason=reason, numbers=numbers)
     share, count = missed / requests, len(counted)
-    # Of a ratio of sums, with the binomial variance as the least: eight blocks without a miss prove little.
+    # Of a ratio of sums; and never narrower than independent requests would have it (Clopper & Pearson 1934),
+    # for blocks without a miss have no variance and prove little.
     between = math.fsum((m - share * r) ** 2 for r, m in counted) * count / (count - 1) / requests**2
-    some = (missed + 1) / (requests + 2)
-    half = -float(stdtrit(count - 1, alpha)) * math.sqrt(max(between, some * (1 - some) / requests))
-    numbers |= {"lower limit": max(0.0, share - half), "upper limit": min(1.0, share + half)}
+    half = -float(stdtrit(count - 1, alpha)) * math.sqrt(between)
+    met = requests - missed
+    lower = min(share - half, float(betaincinv(missed, met + 1, alpha)) if missed else 0.0)
+    upper = max(share + half, float(betaincinv(missed + 1, met, 1 - alpha)) if met else 1.0)
+    numbers |= {"lower limit": max(0.0, lower), "upper limit": min(1.0, upper)}
     told = f"miss share {share:.4f} over {requests:,} requests"
-    if share + half <= most:
-        found, allowed = compared_shares(share + half, most)
+    if upper <= most:
+        found, allowed = compared_shares(upper, most)
         return Measured(
             shown=Shown.PASSED, reason=f"{told}: upper limit {found} <= {allowed}", numbers=numbers
         )
-    if share - half > most:
-        found, allowed = compared_shares(share - half, most)
+    if lower > most:
+        found, allowed = compared_shares(lower, most)
         return Measured(
             shown=Shown.FAILED, reason=f"{told}: lower limit {found} > {allowed}", numbers=numbers
         )
