@@ -14,7 +14,7 @@ from redis import RedisError
 from service.store import redis_keys
 from service.store.adjudication import expire_texts
 from service.store.database import StoreUnusable
-from service.store.kept_answers import expire_kept
+from service.store.forgetting import expire_kept
 from service.store.ledger import copy_from_redis
 from service.store.load_blocks import forget_columns
 from service.store.retention import retain

@@ -201,8 +201,7 @@ def forget(
     """
     settings = load_or_exit(config, make_key=False)
     check_model(settings, model)
-    from service.store.corpus import Forgotten, forget_corpus
-    from service.store.kept_answers import forget_answers, forget_tenant
+    from service.store.forgetting import Forgotten, forget_answers, forget_corpus, forget_tenant
 
     whose = _tenant(settings, tenant, api_key_file)
     if whose is None and (model is None or (name is None and not answers)):

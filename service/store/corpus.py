@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 
-from sqlalchemy import ColumnElement, Connection, Executable, delete, func, select
+from sqlalchemy import Connection, Executable, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.store.capture import Capture, Ending, Keyring, seal_all
@@ -202,52 +202,6 @@ def take_in(db: Database, plan: CorpusPlan, imported: Sequence[Drawn]) -> int:
 def bytes_used(connection: Connection) -> int:
     """Of all sealed requests."""
     return int(connection.execute(select(func.coalesce(func.sum(corpus.c.bytes), 0))).scalar_one())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forgotten:
-    """How much is gone."""
-
-    requests: int = 0
-    answers: int = 0
-    """Captured requests with the answers kept beside them."""
-    reasons: int = 0
-    """Pairs whose one-sentence reasons, which quote answers, were taken away."""
-
-    texts: int = 0
-    """Pairs that people were to judge."""
-
-    def plus(self, other: Forgotten) -> Forgotten:
-        return Forgotten(
-            requests=self.requests + other.requests,
-            answers=self.answers + other.answers,
-            reasons=self.reasons + other.reasons,
-            texts=self.texts + other.texts,
-        )
-
-
-def forget_corpus(db: Database, *, model: str, name: str) -> Forgotten:
-    """Take all requests of one corpus away."""
-    with db.write() as connection:
-        return Forgotten(
-            requests=delete_where(
-                connection,
-                (corpus.c.model == model) & (corpus.c.name == name),
-                (corpus_strata.c.model == model) & (corpus_strata.c.name == name),
-            )
-        )
-
-
-def delete_where(connection: Connection, gone: ColumnElement[bool], strata: ColumnElement[bool]) -> int:
-    """Take requests and what is counted of their strata away; how many requests."""
-    amount = connection.execute(delete(corpus).where(gone)).rowcount
-    connection.execute(delete(corpus_strata).where(strata))
-    return amount
-
-
-def expire_within(connection: Connection, now: float) -> int:
-    """Take away what has been kept for its time; how many requests."""
-    return delete_where(connection, corpus.c.expires_at <= now, corpus_strata.c.expires_at <= now)
 
 
 def counted_before(

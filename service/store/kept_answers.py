@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, func, select, update
 
-from service.store.adjudication_tables import adjudication_items, adjudication_texts
-from service.store.corpus import Forgotten, expire_within
-from service.store.corpus_tables import corpus, corpus_strata, kept_answers
+from service.store.corpus_tables import kept_answers
 from service.store.database import Database
-from service.store.schema import pairs, units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,43 +104,3 @@ def kept_counts(db: Database) -> dict[str, KeptCount]:
             .order_by(kept_answers.c.model)
         )
         return {row.model: KeptCount(captures=int(row.captures), size=int(row.size)) for row in rows}
-
-
-def expire_kept(db: Database, *, now: float) -> Forgotten:
-    """Take away what has been kept for its time, of the corpus and of answers."""
-    with db.write() as connection:
-        requests = expire_within(connection, now)
-        answers = connection.execute(delete(kept_answers).where(kept_answers.c.expires_at <= now)).rowcount
-    return Forgotten(requests=requests, answers=answers)
-
-
-def forget_tenant(db: Database, tenant: str) -> Forgotten:
-    """Take away every text that is kept of one tenant (the keyed hash of its API key); counts stay.
-
-    Captures that still wait in Redis are sealed, and nobody knows whose they are: what is not scored by then
-    expires with `mirror.capture.ttl`, and what is scored may be drawn, so ask again after that time.
-    """
-    with db.write() as connection:
-        db.lock(connection, "corpus")
-        requests = connection.execute(delete(corpus).where(corpus.c.tenant == tenant)).rowcount
-        connection.execute(delete(corpus_strata).where(corpus_strata.c.tenant == tenant))
-        answers = connection.execute(delete(kept_answers).where(kept_answers.c.tenant == tenant)).rowcount
-        told = (pairs.c.baseline_reason != "") | (pairs.c.candidate_reason != "")
-        theirs = pairs.c.unit_id.in_(select(units.c.unit_id).where(units.c.tenant == tenant))
-        reasons = connection.execute(
-            update(pairs).where(told, theirs).values(baseline_reason="", candidate_reason="")
-        ).rowcount
-        items = select(adjudication_items.c.item_id).where(
-            adjudication_items.c.unit_id.in_(select(units.c.unit_id).where(units.c.tenant == tenant))
-        )
-        texts = connection.execute(
-            delete(adjudication_texts).where(adjudication_texts.c.item_id.in_(items))
-        ).rowcount
-    return Forgotten(requests=requests, answers=answers, reasons=reasons, texts=texts)
-
-
-def forget_answers(db: Database, model: str) -> Forgotten:
-    """Take away the answers that are kept of one model, with their requests."""
-    with db.write() as connection:
-        amount = connection.execute(delete(kept_answers).where(kept_answers.c.model == model)).rowcount
-    return Forgotten(answers=amount)

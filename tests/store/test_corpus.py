@@ -19,7 +19,6 @@ from service.store.corpus import (
     bytes_used,
     counted_before,
     draw_within,
-    forget_corpus,
     place_of,
     rank_of,
     rooms,
@@ -29,7 +28,7 @@ from service.store.corpus import (
 from service.store.corpus_members import corpora, digest_of, listed, manifest, opened
 from service.store.corpus_tables import corpus
 from service.store.database import Database
-from service.store.kept_answers import expire_kept, forget_tenant
+from service.store.forgetting import expire_kept, forget_corpus, forget_tenant
 from service.store.pairs import record
 
 SALT = b"salt"

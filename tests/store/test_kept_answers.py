@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from service.store.database import Database
+from service.store.forgetting import expire_kept, forget_answers, forget_tenant
 from service.store.kept_answers import (
     KeptAnswers,
     KeptCount,
-    expire_kept,
-    forget_answers,
-    forget_tenant,
     keep_within,
     kept_counts,
     mark_scored,
