@@ -80,15 +80,18 @@ MOST_NAMES = 60
 """Names of fields counted of one pair."""
 
 
-def _details(
-    request: Request, baseline: Answer, candidate: Answer, found: Agreement
-) -> tuple[Detail, ...]:
+def _details(request: Request, baseline: Answer, candidate: Answer, found: Agreement) -> tuple[Detail, ...]:
     """How often each field of the request's schema agrees or differs, in names of the schema alone."""
     calls = bool(baseline.tool_calls or candidate.tool_calls or not _wants_json(request))
     tools = {tool.name: tool.parameters for tool in request.tools}
     called = [_calls(answer) for answer in (baseline, candidate)] if calls else []
     counted: Counter[tuple[str, str]] = Counter()
-    kinds = (("agrees", found.same), ("value", found.values), ("type", found.types), ("missing", found.missing))
+    kinds = (
+        ("agrees", found.same),
+        ("value", found.values),
+        ("type", found.types),
+        ("missing", found.missing),
+    )
     for kind, pointers in kinds:
         for pointer in pointers:
             named = _of_call(tools, called, pointer) if calls else field_name(request.schema, pointer)

@@ -54,7 +54,8 @@ class Reading:
 
 _COMPLY = Reading(stance=Stance.COMPLY)
 _QUESTION = re.compile(
-    r"[?]\s*$|[吗么]\s*$|^(?:is|are|was|were|do|does|did|can|could|may|should|shall|will|would|has|have|had)\b"
+    r"[?]\s*$|[吗么]\s*$|^(?:is|are|was|were|do|does|did|can|could|may|should|shall|will|would|has|have"
+    r"|had)\b"
 )
 _NAMED = re.compile(
     r"(?:you are|you're|be|act as|play|pretend to be) (?!an?\b|the\b|my\b)([\w-]{2,20})\b"
@@ -68,14 +69,18 @@ _WHETHER = re.compile(
 """Asks whether something is so, or may be."""
 _TRANSLATION = re.compile(r"\btranslat|译(?:成|为|一下|:)|翻译")
 _DRAFTS = re.compile(
-    r"\b(?:writ|draft|compos|reply|respond|answer|text|tell|messag|e-?mail|note|letter|say|line)\w*\b.{0,80}\b(?:that i\b"
-    r"|saying i\b|i can'?t|i cannot|i won'?t|i'm not|no to|declin|turn(?:ing)? down|cancel|excuse|reject|refus)"
+    r"\b(?:writ|draft|compos|reply|respond|answer|text|tell|messag|e-?mail|note|letter|say"
+    r"|line)\w*\b.{0,80}\b(?:that i\b"
+    r"|saying i\b|i can'?t|i cannot|i won'?t|i'm not|no to|declin|turn(?:ing)? down|cancel|excuse|reject"
+    r"|refus)"
     r"|婉拒|推掉|回绝|推辞|请假|改期|怎么回|[帮替]我回(?!答)"
 )
 """Asks for words that turn somebody else down: they come in the first person."""
 _OF_DRAFTING = re.compile(
-    r"\b(?:that|this|your|such an?) (?:request|message|letter|e-?mail|kind|note)|\b(?:writ|draft|help|assist|compos|craft"
-    r"|provid|comply)|\b(?:do|with) (?:that|this)\b|(?:请求|要求)|不能?[帮替]?[您你]?(?:写|撰|拟|协助|提供)|[帮替][您你]"
+    r"\b(?:that|this|your|such an?) (?:request|message|letter|e-?mail|kind|note)|\b(?:writ|draft|help"
+    r"|assist|compos|craft"
+    r"|provid|comply)|\b(?:do|with) (?:that|this)\b|(?:请求|要求)|不能?[帮替]?[您你]?(?:写|撰|拟|协助"
+    r"|提供)|[帮替][您你]"
 )
 """Turns the asker down, and not whom the words are for."""
 _SEVERAL = re.compile(r"\b(?:and|also|then|plus|as well|with)\b|[?].*[?]|;|和|以及|另外|还有|并|、|再|跟|,")
@@ -135,7 +140,9 @@ def _impersonal(sentence: Sentence, place: int, question: str, *, brief: bool) -
     rules = _rules(sentence)
     if not brief or place >= OPENS or rules.ABOUT_RULES.search(question):
         return None
-    found: re.Match[str] | None = rules.IMPERSONAL.search(sentence.words) or rules.REFERS.search(sentence.words)
+    found: re.Match[str] | None = rules.IMPERSONAL.search(sentence.words) or rules.REFERS.search(
+        sentence.words
+    )
     if found is None and not _WHETHER.search(question):
         found = rules.BY_RULE.search(sentence.words)
     return found
@@ -149,8 +156,10 @@ def _given_names(question: str) -> re.Pattern[str] | None:
     name = re.escape(next(filter(None, given.groups())))
     return re.compile(
         rf"\b{name}\b(?:'s)? (?:won't|will not|cannot|can't|refuses to|does not|doesn't|will never) "
-        r"(?:answer|assist|create|describe|discuss|do|draw|explain|give|help|plan|say|share|show|teach|tell|write)"
-        rf"|{name}(?:才|绝|可|就|也)?(?:不(?:会|能|想|肯|愿意)?|拒绝)(?:教|说|讲|写|帮|答|做|画|告诉|回答|提供|透露)"
+        r"(?:answer|assist|create|describe|discuss|do|draw|explain|give|help|plan|say|share|show|teach"
+        r"|tell|write)"
+        rf"|{name}(?:才|绝|可|就|也)?(?:不(?:会|能|想|肯|愿意)?|拒绝)(?:教|说|讲|写|帮|答|做|画|告诉|回答"
+        rf"|提供|透露)"
     )
 
 

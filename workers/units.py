@@ -216,7 +216,7 @@ def _origin(plan: Plan, item: int) -> str:
 
 
 def _failures(judged: PairScore) -> tuple[Detail, ...]:
-    """The classes of the answers that failed, by whose they were: rare, so that counting them costs little."""
+    """The classes of answers that failed, by whose they were: rare, so that counting them costs little."""
     arms = (("baseline", judged.baseline), ("candidate", judged.candidate))
     return tuple(Detail(score.label, arm) for arm, score in arms if not score.passed)
 

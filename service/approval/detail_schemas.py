@@ -9,7 +9,7 @@ from service.approval.schemas import EPOCH, Answer
 
 class NamedDetailOut(Answer):
     name: str = Field(
-        description="A field by the names of the request's schema (`*` for items and names it does not list), "
+        description="A field in names of the request's schema (`*` for items and names it does not list), "
         "or what else was compared.",
         examples=["/orders/*/total"],
     )

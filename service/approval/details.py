@@ -25,11 +25,14 @@ def detail_routes(desk: Desk) -> APIRouter:
         model: str,
         tier: str,
         evaluator: Annotated[
-            str, Query(description="What compares (field_agreement, side_by_side), or whose failures to count.")
+            str,
+            Query(description="What compares (field_agreement, side_by_side), or whose failures to count."),
         ] = DEFAULT,
     ) -> DetailsOut:
-        """Every field of the requests' schemas with how often it agreed, and how it differed, in this epoch; of
-        evaluators that judge one answer, its classes with the failed answers of each arm."""
+        """Every field of the requests' schemas with how often it agreed, and how it differed, in this epoch.
+
+        Of evaluators that judge one answer: their classes, with the failed answers of each arm.
+        """
         ladder = find_ladder(desk.config.ladders, model)
         find_candidate(ladder, tier)
         version = find_evaluator(desk.config.evaluators, evaluator)

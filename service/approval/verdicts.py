@@ -24,7 +24,7 @@ ANY = "any"
 
 
 def _listed(desk: Desk, evaluator: str | None) -> tuple[str, ...]:
-    """Whose pairs are listed: comparing two texts, most pairs differ, and would leave no room for the others."""
+    """Whose pairs are listed: where two texts are compared most pairs differ, and left no room for others."""
     if evaluator is None:
         return tuple(criterion.evaluator for criterion in desk.config.policy.decisive)
     if evaluator == ANY:

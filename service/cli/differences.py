@@ -29,7 +29,8 @@ def differences(
     model: ModelArgument,
     tier: TierArgument,
     evaluator: Annotated[
-        str, typer.Option("--evaluator", help="field_agreement, side_by_side, or one whose failures to count.")
+        str,
+        typer.Option("--evaluator", help="field_agreement, side_by_side, or one whose failures to count."),
     ] = "field_agreement",
     config: ConfigOption = None,
     url: UrlOption = None,

@@ -1,4 +1,4 @@
-"""`prescreen`: is a candidate surprised by what its baseline says? Before any traffic, and never a verdict."""
+"""`prescreen`: is a candidate surprised by what its baseline says? Before any traffic, never a verdict."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ WRONG = 2
 NOTHING = 3
 """Exit status: no tier could be measured."""
 ONLY = (
-    "A pre-screen only: it approves nothing, rejects nothing and is kept nowhere. Perplexity moves by a hundredth "
-    "while tool calls fall apart; what decides is `tiergate verdict`."
+    "A pre-screen only: it approves nothing, rejects nothing and is kept nowhere. Perplexity moves by a "
+    "hundredth while tool calls fall apart; what decides is `tiergate verdict`."
 )
 
 
@@ -42,19 +42,23 @@ def prescreen(
     requests: Annotated[
         Path | None,
         typer.Option(
-            "--requests", metavar="FILE.jsonl", help="Bodies of requests, one a line; a dozen of our own else."
+            "--requests",
+            metavar="FILE.jsonl",
+            help="Bodies of requests, one a line; a dozen of our own else.",
         ),
     ] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="How many of them.")] = 50,
-    max_tokens: Annotated[int, typer.Option(min=1, max=2048, help="Of each of the baseline's answers.")] = 128,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, max=2048, help="Of each of the baseline's answers.")
+    ] = 128,
     config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
 ) -> None:
     """Compare perplexities: how likely does a candidate think what its baseline answered?
 
     The baseline answers each request greedily; then baseline and candidates are made to say how likely each
-    token of that answer is (vLLM by prompt_logprobs, /v1/completions by echo, llama.cpp by a grammar). A ratio
-    of 1 is no surprise. It finds broken weights and kernels in a minute; it approves nothing.
+    token of that answer is (vLLM by prompt_logprobs, /v1/completions by echo, llama.cpp by a grammar). A
+    ratio of 1 is no surprise. It finds broken weights and kernels in a minute; it approves nothing.
 
     Exit status: 0 measured, 1 a tier gave log probabilities that are no numbers, 2 wrong command line or
     configuration, 3 nothing could be measured.
@@ -144,9 +148,9 @@ def _lines(ladder: Ladder, found: Sequence[Screened]) -> list[str]:
                 else "too few texts for an interval"
             )
             lines.append(
-                f"  {each.tier}: {figures.candidate:.4f} beside {figures.baseline:.4f}, ratio {figures.ratio:.4f} "
-                f"({interval}); {figures.texts} texts, {figures.tokens} tokens, by {each.method}, most on text "
-                f"{figures.worst + 1}"
+                f"  {each.tier}: {figures.candidate:.4f} beside {figures.baseline:.4f}, ratio "
+                f"{figures.ratio:.4f} ({interval}); {figures.texts} texts, {figures.tokens} tokens, by "
+                f"{each.method}, most on text {figures.worst + 1}"
             )
         if each.broken:
             lines.append(f"    {each.broken} log probabilities are no numbers: weights or kernels are broken")

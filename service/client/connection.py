@@ -73,8 +73,10 @@ class TiergateClient:
     def evidence(
         self, model: str, tier: str, *, pairs: int = 20, discordant: bool = True, evaluator: str | None = None
     ) -> Document:
-        """Tallies, control, coverage, strata, without each tenant, and the latest `pairs` single pairs: of one
-        evaluator, or of those that decide."""
+        """Tallies, control, coverage, strata, without each tenant, and the latest `pairs` single pairs.
+
+        These are of one evaluator, or of those that decide.
+        """
         question = {"pairs": str(pairs), "discordant": "true" if discordant else "false"}
         if evaluator is not None:
             question["evaluator"] = evaluator

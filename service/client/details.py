@@ -44,7 +44,9 @@ def _lines(document: Document) -> Iterator[RenderableType]:
     for place, draw in (("fields", _fields), ("classes", _classes), ("others", _ranges)):
         if sorted_out[place]:
             yield draw(sorted_out[place])
-    yield plain("shown, and decides nothing: sampling alone makes answers differ, so read it beside the control")
+    yield plain(
+        "shown, and decides nothing: sampling alone makes answers differ, so read it beside the control"
+    )
 
 
 def _table(*columns: str) -> Table:

@@ -111,8 +111,8 @@ def main() -> None:
     except (ModelUnavailable, RuntimeError, httpx.HTTPError) as error:
         sys.exit(f"probe_cache: {error}")
     print(
-        f"{found.questions} recall questions about {TEXTS} texts: {found.prompts} prompt tokens, {found.cached} of "
-        f"them from the cache, which is {found.share:.1%} of the captured prompts"
+        f"{found.questions} recall questions about {TEXTS} texts: {found.prompts} prompt tokens, "
+        f"{found.cached} of them from the cache, which is {found.share:.1%} of the captured prompts"
     )
     if found.share < LEAST:
         sys.exit(f"probe_cache: less than {LEAST:.0%} of the captured prompts came from the cache")

@@ -74,9 +74,7 @@ async def prescreen(
         else:
             async with asyncio.TaskGroup() as group:
                 asked = {
-                    tier.name: group.create_task(
-                        _compared(tier, known[tier.name], method, request, answer)
-                    )
+                    tier.name: group.create_task(_compared(tier, known[tier.name], method, request, answer))
                     for tier in tiers
                 }
             for name, task in asked.items():

@@ -133,7 +133,9 @@ def _of_prompt(answer: str, short: Json, long: Json) -> Forced:
     tokens = [entry for entry in behind if isinstance(entry, dict)]
     decoded = "".join(str(entry.get("decoded_token", "")) for entry in tokens)
     if decoded and "".join(decoded.split()) != "".join(answer.split()) and "\ufffd" not in decoded:
-        raise CannotForce("its template does not end with the answer: what stands behind the prompt is another")
+        raise CannotForce(
+            "its template does not end with the answer: what stands behind the prompt is another"
+        )
     return _counted([entry.get("logprob") for entry in tokens])
 
 

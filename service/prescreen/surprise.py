@@ -6,8 +6,8 @@ baseline's tokens of it,
     d = sum_i (L_c - L_b) / sum_i T        perplexity ratio = exp(d)
 
 Texts are the clusters: words of one text are not independent. The variance of this ratio of sums is that of
-its linearisation, n / (n - 1) x sum_i (L_c - L_b - d T)^2 / (sum_i T)^2 (Cochran, Sampling Techniques, 6.4), with
-Student's t on n - 1 degrees of freedom.
+its linearisation, n / (n - 1) x sum_i (L_c - L_b - d T)^2 / (sum_i T)^2 (Cochran, Sampling Techniques, 6.4),
+with Student's t on n - 1 degrees of freedom.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ OWN = (
     "Write a polite e-mail that moves a dentist's appointment from Monday to Thursday.",
     "List the steps to change a bicycle tube.",
     "Translate into French: The library closes at seven, but the garden stays open until dark.",
-    "Write a Python function that returns the median of a list of numbers, and say how it treats an empty one.",
+    "Write a Python function that returns the median of a list of numbers. How does it treat an empty one?",
     "A shop sells pens at 3 for 2.40. What do 14 pens cost? Show the working.",
     "用四句话向孩子解释为什么会有四季。",
     "写一封礼貌的邮件，把周一的牙医预约改到周四。",

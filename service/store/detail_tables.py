@@ -12,7 +12,7 @@ from service.store.schema import metadata
 _KEY = ("model", "tier", "arm", "epoch", "evaluator", "version", "name", "kind")
 
 pair_details = Table(
-    # Over every scored pair of an epoch. `name` comes from requests (a property of a schema), never from answers.
+    # Over every scored pair of an epoch. `name` is of a request, such as a property of its schema.
     "pair_details",
     metadata,
     *(Column(name, String, primary_key=True) for name in _KEY),

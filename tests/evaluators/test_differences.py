@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,8 +36,16 @@ from evaluators.differences import MOST_FIELDS, MOST_POINTERS, Agreement, TooMan
     ],
 )
 def test_each_difference_is_of_one_kind_and_has_its_pointer(one: Any, other: Any, found: Agreement) -> None:
-    assert agreement(one, other) == found
-    assert agreement(other, one) == found
+    assert replace(agreement(one, other), same=()) == found
+    assert replace(agreement(other, one), same=()) == found
+
+
+def test_leaves_that_agree_are_named_too() -> None:
+    assert agreement({"a": 1, "b": [1, {}], "c": 2}, {"a": 1, "b": [1, {}], "c": 3}).same == (
+        "/a",
+        "/b/0",
+        "/b/1",
+    )
 
 
 def test_the_share_is_that_of_the_fields_of_either() -> None:

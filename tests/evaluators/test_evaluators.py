@@ -13,10 +13,10 @@ def test_evaluators_have_their_names_and_versions_in_order() -> None:
     assert [(evaluator.name, evaluator.version) for evaluator in ALL] == [
         ("structured_output", "2"),
         ("long_context_recall", "2"),
-        ("refusal", "2"),
-        ("tool_use", "1"),
+        ("refusal", "3"),
+        ("tool_use", "2"),
         ("field_agreement", "1"),
-        ("answer_health", "1"),
+        ("answer_health", "2"),
         ("passive_recall", "1"),
     ]
 

@@ -46,7 +46,9 @@ def test_a_pointer_keeps_the_names_of_the_schema_alone(pointer: str, name: str) 
     assert field_name(ORDER, pointer) == name
 
 
-@pytest.mark.parametrize("schema", [None, True, {}, {"properties": 5}, {"$ref": "http://x/y"}, {"$ref": "#/no"}])
+@pytest.mark.parametrize(
+    "schema", [None, True, {}, {"properties": 5}, {"$ref": "http://x/y"}, {"$ref": "#/no"}]
+)
 def test_without_a_schema_that_lists_it_no_name_is_kept(schema: Any) -> None:
     assert field_name(schema, "/secret/1") == "/*/*"
 
@@ -86,7 +88,9 @@ def test_arguments_are_counted_under_the_tool_that_was_offered(make_request: Cal
     def calling(name: str, arguments: str) -> Answer:
         return Answer(tool_calls=(ToolCall(name=name, arguments=arguments),))
 
-    assert details(request, calling("weather", '{"city":"Rome","days":2}'), calling("weather", '{"city":"Oslo"}')) == {
+    assert details(
+        request, calling("weather", '{"city":"Rome","days":2}'), calling("weather", '{"city":"Oslo"}')
+    ) == {
         ("/weather", "agrees", 1),
         ("/weather/city", "value", 1),
         ("/weather/days", "missing", 1),

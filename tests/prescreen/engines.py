@@ -32,7 +32,9 @@ def vllm(nats: Callable[[str], float | None], *, asked: list[dict[str, Any]] | N
             ]
         return 200, answer
 
-    with serving({"/version": (200, json.dumps({"version": "0.30.0"})), "/metrics": (200, "")}, post=post) as url:
+    with serving(
+        {"/version": (200, json.dumps({"version": "0.30.0"})), "/metrics": (200, "")}, post=post
+    ) as url:
         yield url
 
 

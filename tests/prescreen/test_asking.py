@@ -27,13 +27,12 @@ WORDS = len(SAID.split())
 
 def screened(*urls: str, texts: int = 4) -> list[Screened]:
     tiers = tuple(
-        Tier(name=f"t{place}", backends=(Backend(url=url),), model=f"m{place}") for place, url in enumerate(urls)
+        Tier(name=f"t{place}", backends=(Backend(url=url),), model=f"m{place}")
+        for place, url in enumerate(urls)
     )
     ladder = Ladder(model="m", tiers=tiers)
     asked = own_requests()[:texts]
-    return asyncio.run(
-        prescreen(ladder, ladder.candidates, asked, max_tokens=32, told=lambda done, of: None)
-    )
+    return asyncio.run(prescreen(ladder, ladder.candidates, asked, max_tokens=32, told=lambda done, of: None))
 
 
 def test_a_tier_that_thinks_alike_has_a_ratio_of_one_and_one_that_is_surprised_has_more() -> None:
@@ -85,7 +84,9 @@ def test_the_command_says_what_it_found_and_that_it_decides_nothing(tmp_path: Pa
     lines = [json.dumps({"messages": [{"role": "user", "content": f"question {n}"}]}) for n in range(5)]
     requests.write_text("\n".join(lines))
     with vllm(lambda word: 1.0) as base, vllm(lambda word: 1.2) as other:
-        found = ran(tmp_path, base, other, arguments=("qwen", "t1", "--requests", str(requests), "--limit", "4"))
+        found = ran(
+            tmp_path, base, other, arguments=("qwen", "t1", "--requests", str(requests), "--limit", "4")
+        )
         told = ran(tmp_path, base, other, arguments=("qwen", "--json"))
     assert found.exit_code == 0
     assert "ratio 1.2214" in found.stdout

@@ -27,7 +27,9 @@ def chat(**fields: Any) -> Request:
 
 
 def bare(prompt: str = "Once ", **fields: Any) -> Request:
-    return parse_request(Endpoint.COMPLETIONS, json.dumps({"model": "c", "prompt": prompt, **fields}).encode())
+    return parse_request(
+        Endpoint.COMPLETIONS, json.dumps({"model": "c", "prompt": prompt, **fields}).encode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,12 @@ def test_where_there_is_no_way_it_says_so(engine: str, endpoint: Endpoint) -> No
 
 def test_the_baseline_is_asked_greedily_and_for_plain_text() -> None:
     request = chat(
-        stream=True, temperature=0.9, user="u", response_format={"type": "json_object"}, seed=1, top_logprobs=2
+        stream=True,
+        temperature=0.9,
+        user="u",
+        response_format={"type": "json_object"},
+        seed=1,
+        top_logprobs=2,
     )
     assert asking_body(request, model="m", max_tokens=7) == {
         "model": "m",
@@ -70,7 +77,11 @@ def test_a_chat_of_vllm_ends_with_the_answer_and_is_measured_without_it_first() 
     short, long = forcing_bodies(Method.PROMPT_LOGPROBS, chat(), "The sea.", model="m")
     assert "prompt_logprobs" not in short
     assert long["messages"][-1] == {"role": "assistant", "content": "The sea."}
-    assert (long["prompt_logprobs"], long["continue_final_message"], long["add_generation_prompt"]) == (0, True, False)
+    assert (long["prompt_logprobs"], long["continue_final_message"], long["add_generation_prompt"]) == (
+        0,
+        True,
+        False,
+    )
     assert long["max_tokens"] == 1
 
 
@@ -85,7 +96,7 @@ def test_a_grammar_allows_the_answer_alone() -> None:
     (body,) = forcing_bodies(Method.GRAMMAR, chat(), 'a "b"\\\n\u00e9\x01', model="m")
     assert body["grammar"] == 'root ::= "a \\"b\\"\\\\\\n\u00e9\\x01"'
     assert body["logprobs"] is True
-    assert body["max_tokens"] == 9 + 8
+    assert body["max_tokens"] == 10 + 8
 
 
 @pytest.mark.parametrize("answer", ["", " \n", "a" * (LONGEST_ANSWER + 1)])
@@ -97,7 +108,10 @@ def test_answers_that_cannot_be_forced_are_named(answer: str) -> None:
 
 
 def prompt_logprobs(*entries: tuple[str, float | None]) -> list[Any]:
-    return [None, *({str(at): {"logprob": p, "rank": 1, "decoded_token": t}} for at, (t, p) in enumerate(entries))]
+    return [
+        None,
+        *({str(at): {"logprob": p, "rank": 1, "decoded_token": t}} for at, (t, p) in enumerate(entries)),
+    ]
 
 
 def test_what_stands_behind_the_prompt_is_the_answer() -> None:
@@ -113,8 +127,14 @@ def test_what_stands_behind_the_prompt_is_the_answer() -> None:
     ("said", "why"),
     [
         ([{}, {}], "gives no prompt_logprobs"),
-        ([{"usage": {"prompt_tokens": 1}}, {"prompt_logprobs": prompt_logprobs(("<think>", -1.0))}], "template"),
-        ([{"usage": {"prompt_tokens": 9}}, {"prompt_logprobs": prompt_logprobs(("a", -1.0))}], "none of the answer's"),
+        (
+            [{"usage": {"prompt_tokens": 1}}, {"prompt_logprobs": prompt_logprobs(("<think>", -1.0))}],
+            "template",
+        ),
+        (
+            [{"usage": {"prompt_tokens": 9}}, {"prompt_logprobs": prompt_logprobs(("a", -1.0))}],
+            "none of the answer's",
+        ),
         (["text", 5], "gives no prompt_logprobs"),
     ],
 )

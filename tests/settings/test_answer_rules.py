@@ -59,7 +59,9 @@ def test_a_path_may_have_a_rule_of_its_own_and_without_any_the_epoch_stays(
     assert loaded.epoch_of("qwen", "w8a8") != before
 
 
-@pytest.mark.parametrize("paths", [{"/v1/embeddings": "json"}, {"/v1/completions": "xml"}, {"completions": "json"}])
+@pytest.mark.parametrize(
+    "paths", [{"/v1/embeddings": "json"}, {"/v1/completions": "xml"}, {"completions": "json"}]
+)
 def test_a_path_that_generates_nothing_or_expects_nothing_known_is_told(
     paths: dict[str, str], minimal: dict[str, Any], write: Write
 ) -> None:

@@ -48,7 +48,12 @@ def test_a_capture_that_comes_twice_is_added_once(database, unit_of):
 
 def test_names_that_requests_make_up_are_bounded(database, unit_of):
     for start in range(0, MOST_NAMES + 60, 60):
-        put(database, unit_of, f"c{start}", [(f"/n{number}", "agrees", 1) for number in range(start, start + 60)])
+        put(
+            database,
+            unit_of,
+            f"c{start}",
+            [(f"/n{number}", "agrees", 1) for number in range(start, start + 60)],
+        )
     found = read(database)
     assert len(found) == MOST_NAMES + 1
     assert found[OTHERS] == ({"agrees": 60}, {})

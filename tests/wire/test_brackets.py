@@ -25,7 +25,9 @@ def read(*fragments: str) -> Brackets:
 
 
 @given(VALUES.filter(lambda value: isinstance(value, list | dict)), st.data())
-def test_a_container_closes_with_its_last_bracket_wherever_it_was_cut(value: object, data: st.DataObject) -> None:
+def test_a_container_closes_with_its_last_bracket_wherever_it_was_cut(
+    value: object, data: st.DataObject
+) -> None:
     text = json.dumps(value, ensure_ascii=False)
     cut = data.draw(st.integers(0, len(text)))
     assert read(text[:cut], text[cut:]).closed

@@ -22,6 +22,8 @@ class Subject:
     tenant: str
     conversation: str | None
     stratum: str
+    expects: str = ""
+    """What a header says that the answer is to be."""
 
 
 class Recording:

@@ -19,7 +19,7 @@ from service.proxy.entry.scan import ModelName, Trouble, form_model, renamed
 from service.proxy.entry.surface import Surface
 from service.proxy.gauges.meters import Ledger
 from service.proxy.http.errors import Refusal
-from service.proxy.http.heads import ForwardPaths, Head
+from service.proxy.http.heads import EXPECTED, ForwardPaths, Head
 from service.proxy.http.requests import Inbound
 from service.store.capture import capture_id
 from service.store.counters import Skipped
@@ -225,6 +225,7 @@ class Door:
             request_encoding=entry.request_encoding,
             tenant=entry.tenant,
             conversation=conversation,
+            expects=head.expects.decode() if head.expects in EXPECTED else "",
             stratum=stratum,
         )
 

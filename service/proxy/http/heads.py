@@ -51,8 +51,11 @@ _WATCHED = frozenset(
         b"x-request-id",
         b"x-tiergate-shadow",
         b"x-tiergate-replay",
+        b"x-tiergate-expects",
     }
 )
+EXPECTED = frozenset({b"json", b"jsonl", b"none"})
+"""Values of `x-tiergate-expects`; any other tells nothing."""
 _PLAIN_CONNECTION = frozenset({b"close", b"keep-alive", b""})
 _HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+;=%:\[\]-]*")
 _ABSOLUTE = re.compile(rb"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
@@ -93,6 +96,8 @@ class Head:
     opted_out: bool
     replay: bool
     conversation: bytes | None
+    expects: bytes = b""
+    """`x-tiergate-expects` in lower case: what the answer is to be, for who judges it."""
     templates: dict[tuple[bytes, bytes | None, OwnHeaders], Template] = field(default_factory=dict)
     """What `request_head` has made of it, by backend: a client's next request mostly has the same head."""
     entry: Entry | None = None
@@ -186,6 +191,7 @@ def judge(
         ),
         replay=b"x-tiergate-replay" in seen,
         conversation=_first(seen, conversation_header).strip() or None,
+        expects=_first(seen, b"x-tiergate-expects").strip().lower(),
     )
 
 

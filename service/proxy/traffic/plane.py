@@ -205,6 +205,7 @@ class DataPlane:
             total_seconds=seconds,
             tenant=subject.tenant,
             conversation=subject.conversation,
+            expects=subject.expects,
             stratum=subject.stratum,
         )
         self.shipper.offer(capture, recording.size)
