@@ -19,6 +19,7 @@ from service.settings.questions import question_of
 from service.store.database import Database, StoreUnusable, open_database
 from service.store.evidence import Place
 from service.store.ladder_counts import LadderCounts, read_counts
+from service.store.ladder_facts import read_facts
 from service.store.standing import Question, Standing, read_standing
 from service.store.units import Arm
 
@@ -88,6 +89,7 @@ def _counts(db: Database, standing: Standing, other: Policy, question: Question)
             model,
             places,
             control,
+            read_facts(connection, model),
             policy=other,
             universe=question.universe,
             present=question.present,

@@ -72,6 +72,7 @@ def test_a_verdict_has_exactly_the_promised_fields(api: LiveApi) -> None:
         "worst_strata",
         "log_e_holm",
         "noise",
+        "correction",
     }
     assert set(finding["interval"]) == {"lower", "upper", "level", "method"}
     assert set(finding["log_e"]) == {"noninferiority", "harm", "warn"}
