@@ -52,20 +52,23 @@ class Importing:
     told: Callable[[int], None] = lambda done: None
     """Hears how many requests are read."""
 
-    def keep(self, request: Request, *, label: str, arrived: float | None, mask: Mask | None = None) -> Drawn:
-        """One request, masked and sealed."""
-        chosen = self.mask if mask is None else mask
+    def keep(
+        self, request: Request, *, label: str, arrived: float | None = None, made_up: bool = False
+    ) -> Drawn:
+        """One request, masked and sealed; what is made up is nobody's, and its words are English."""
+        mask = unmasked if made_up else self.mask
         asked: dict[str, Json] = {**without_traces(request), "model": self.model}
-        body = write_body(redacted(asked, chosen))
+        body = write_body(redacted(asked, mask))
         original = sha256(replay_body(request, model=self.model)).hexdigest()
         digest = sha256(body).hexdigest()
-        place = Place(model=self.model, name=self.name, stratum=stratum_of(request, len(body)), tenant="")
+        stratum = stratum_of(request, len(body), "en" if made_up else None)
+        place = Place(model=self.model, name=self.name, stratum=stratum, tenant="")
         return Drawn(
             place=place,
             digest=digest,
             original=original,
             rank=rank_of(self.salt, original),
-            label=chosen(label),
+            label=mask(label),
             arrived_at=arrived,
             blob=seal_request(
                 place,
@@ -79,16 +82,17 @@ class Importing:
         )
 
 
-def stratum_of(request: Request, size: int) -> str:
-    """As that of a captured request: length, structure, streaming, language."""
+def stratum_of(request: Request, size: int, language: str | None = None) -> str:
+    """As that of a captured request: length, structure, streaming, and its language, unless that is told."""
     structured = (
         request.format is not Format.TEXT
         or request.guide is not None
         or request.constrained
         or bool(request.tools)
     )
-    asked = [message.text for message in request.messages if message.role == "user"]
-    language = strata.language_of(asked or [message.text for message in request.messages])
+    if language is None:
+        asked = [message.text for message in request.messages if message.role == "user"]
+        language = strata.language_of(asked or [message.text for message in request.messages])
     return f"{strata.crossed(size, structured=structured, streams=request.stream)}/{language}"
 
 
@@ -122,7 +126,7 @@ def _batch(lines: Iterator[BatchLine | BadLine], importing: Importing, *, limit:
         if isinstance(each, BadLine):
             bad.append(each)
         elif limit is None or len(drawn) < limit:
-            drawn.append(importing.keep(each.request, label=each.custom_id, arrived=None))
+            drawn.append(importing.keep(each.request, label=each.custom_id))
             if len(drawn) % EVERY == 0:
                 importing.told(len(drawn))
     return Imported(drawn=tuple(drawn), bad=tuple(bad), kind="batch")
@@ -140,8 +144,7 @@ def _synthetic(traced: Iterable[Traced], importing: Importing, *, seed: str, exa
     for number, each in enumerate(traced, 1):
         body = body_of(each, model=importing.model, seed=seed, exact=exact)
         request = read_body(Endpoint.CHAT_COMPLETIONS, body)
-        # Nobody's words, so that there is nothing to mask.
-        yield importing.keep(request, label=f"line-{each.line}", arrived=each.arrived, mask=unmasked)
+        yield importing.keep(request, label=f"line-{each.line}", arrived=each.arrived, made_up=True)
         if number % EVERY == 0:
             importing.told(number)
 

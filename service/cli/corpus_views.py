@@ -43,7 +43,14 @@ def show_corpora(settings: Settings, found: list[CorpusManifest], *, strata: boo
             each.digest[:12],
         )
     console.print(table)
-    console.print(Text("* is what shadow jobs send (corpus.use)"))
+    if any(each.name == settings.corpus.use for each in found):
+        console.print(Text("* is what shadow jobs send (corpus.use)"))
+    else:
+        console.print(
+            Text(
+                f"shadow jobs send the corpus {settings.corpus.use} (corpus.use), which holds no request yet"
+            )
+        )
     if strata:
         for each in found:
             _show_strata(console, each)

@@ -86,6 +86,14 @@ def test_a_batch_file_goes_in_masked_and_comes_out_as_the_same_corpus(
     assert (again["new"], again["digest"]) == (3, told["digest"])
 
 
+def test_a_corpus_that_jobs_send_and_nobody_filled_is_told(config: Path, batch: Path) -> None:
+    ran(config, "import", "m", str(batch))
+    assert (
+        "shadow jobs send the corpus traffic (corpus.use), which holds no request yet"
+        in ran(config, "show").stdout
+    )
+
+
 def test_what_is_there_already_is_not_taken_twice(config: Path, batch: Path) -> None:
     ran(config, "import", "m", str(batch))
     found = ran(config, "import", "m", str(batch))
@@ -194,6 +202,7 @@ def test_show_tells_corpora_and_of_one_model_its_strata(config: Path, batch: Pat
     ran(config, "import", "m", str(batch))
     told = ran(config, "show").stdout
     assert "traffic *" in told
+    assert "* is what shadow jobs send" in told
     assert "tests" in told
     strata = ran(config, "show", "m").stdout
     assert "short/en" in strata
