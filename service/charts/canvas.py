@@ -56,7 +56,12 @@ class Canvas:
         self, x: float, y: float, width: float, height: float, style: str, *, radius: float = 0, tip: str = ""
     ) -> None:
         """A rectangle; one without extent is drawn as a hair."""
-        sides = {"x": place(x), "y": place(y), "width": place(max(width, 0.5)), "height": place(max(height, 0.5))}
+        sides = {
+            "x": place(x),
+            "y": place(y),
+            "width": place(max(width, 0.5)),
+            "height": place(max(height, 0.5)),
+        }
         self._add("rect", style, sides | ({"rx": place(radius)} if radius else {}), tip)
 
     def dot(self, x: float, y: float, radius: float, style: str, *, tip: str = "") -> None:
@@ -83,7 +88,9 @@ class Canvas:
         if listed:
             self._add("polygon", style, {"points": listed}, tip)
 
-    def ribbon(self, left: Point, right: Point, before: float, after: float, style: str, *, tip: str = "") -> None:
+    def ribbon(
+        self, left: Point, right: Point, before: float, after: float, style: str, *, tip: str = ""
+    ) -> None:
         """A band that flows from one upright edge to another; `before` and `after` are its heights."""
         (x1, y1), (x2, y2) = left, right
         middle = (x1 + x2) / 2
@@ -95,7 +102,14 @@ class Canvas:
         self._add("path", style, {"d": drawn}, tip)
 
     def word(
-        self, x: float, y: float, text: str, style: str = "", *, anchor: str = "start", room: float | None = None
+        self,
+        x: float,
+        y: float,
+        text: str,
+        style: str = "",
+        *,
+        anchor: str = "start",
+        room: float | None = None,
     ) -> None:
         """A text on the base line `y`; cut to `room`, with the whole of it as a tip."""
         text = visible(text)
@@ -140,9 +154,7 @@ def place(number: float) -> str:
 
 def visible(text: str) -> str:
     """The text with everything that is not seen spelled out: controls, bidirectional marks, lone surrogates."""
-    return "".join(
-        f"\\u{ord(each):04x}" if unicodedata.category(each) in _SPELLED else each for each in text
-    )
+    return "".join(f"\\u{ord(each):04x}" if unicodedata.category(each) in _SPELLED else each for each in text)
 
 
 def breadth(text: str) -> float:

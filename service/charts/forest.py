@@ -58,7 +58,7 @@ def forest(
             description=description,
         )
         low, high = _limits(rows)
-        left, right = (8.0, width - 8) if narrow else (200.0, width - 190)
+        left, right = (2.0, width - 2) if narrow else (200.0, width - 190)
         scale = Scale(low=low, high=high, start=left, end=right)
         if not rows:
             canvas.word(width / 2, top + LINE, nothing, "note", anchor="middle")
@@ -66,9 +66,9 @@ def forest(
         bottom = top + len(rows) * row_height
         for order, row in enumerate(rows):
             _row(canvas, scale, row, top + order * row_height, row_height, narrow=narrow)
-        canvas.line(scale(0), top, scale(0), bottom, "zero")
         margin = rows[0].margin
-        _heading(canvas, scale(0), zero_label, "tick", "end", left)
+        if not narrow:
+            _heading(canvas, scale(0), zero_label, "tick", "end", left)
         _heading(canvas, scale(100 * margin), margin_label, "limit-name", "start", right)
         canvas.line(left, bottom, right, bottom, "axis")
         marks = scale.ticks(4 if narrow else 6)
@@ -109,6 +109,7 @@ def _row(canvas: Canvas, scale: Scale, row: ForestRow, top: float, height: float
         canvas.box(scale.start, middle - half, start - scale.start, 2 * half, "beyond")
         canvas.line(start, middle - half, start, middle + half, "limit")
     canvas.line(edge, middle - half, edge, middle + half, "limit")
+    canvas.line(scale(0), middle - half, scale(0), middle + half, "zero")
     _interval(canvas, scale, row, middle)
     faint = " faint" if row.faint else ""
     if narrow:

@@ -113,7 +113,7 @@ def upright(frame: Frame, number: float, label: str, style: str = "limit") -> No
     beside = frame.right - column > breadth(label) + 6
     frame.canvas.word(
         column + (5 if beside else -5),
-        frame.top + 11,
+        frame.bottom - 6,
         label,
         f"{style}-name",
         anchor="start" if beside else "end",

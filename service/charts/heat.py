@@ -70,7 +70,9 @@ def heat(
                 tip = "" if cell is None else cell.tip
                 canvas.box(x + 1, y + 1, wide - 2, _ROW - 2, f"cell {shade}", radius=2, tip=tip)
                 text = "–" if cell is None or not cell.text else cell.text
-                canvas.word(x + wide / 2, y + _ROW / 2 + 4, text, f"on-{shade}", anchor="middle", room=wide - 6)
+                canvas.word(
+                    x + wide / 2, y + _ROW / 2 + 4, text, f"on-{shade}", anchor="middle", room=wide - 6
+                )
         return canvas
 
     return draw

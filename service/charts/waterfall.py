@@ -55,7 +55,7 @@ def waterfall(steps: Sequence[Step], *, x_name: str, nothing: str = "") -> Draw:
         if not steps:
             canvas.word(width / 2, top + LINE, nothing, "note", anchor="middle")
             return canvas
-        left, right = (8.0, width - 8) if narrow else (210.0, width - 190)
+        left, right = (2.0, width - 2) if narrow else (200.0, width - 262)
         scale = Scale(low=low, high=high, start=left, end=right)
         marks = scale.ticks(4 if narrow else 6)
         for number, text in zip(marks, written(marks), strict=True):
@@ -74,15 +74,10 @@ def waterfall(steps: Sequence[Step], *, x_name: str, nothing: str = "") -> Draw:
                 canvas.line(scale(end), bar, scale(end), bar + row_height + tall, "link")
             base = y + 14 if narrow else bar + tall / 2 + 4
             strong = " strong" if step.total else ""
-            canvas.word(8 if narrow else 0, base, step.label, f"label{strong}", room=0.5 * width if narrow else 202)
-            canvas.word(
-                width - (8 if narrow else 0),
-                base,
-                step.numbers,
-                f"number{strong}",
-                anchor="end",
-                room=0.5 * width if narrow else 182,
-            )
+            room = 0.4 * width if narrow else 192
+            canvas.word(0, base, step.label, f"label{strong}", room=room)
+            room = 0.6 * width if narrow else 256
+            canvas.word(width, base, step.numbers, f"number{strong}", anchor="end", room=room)
         canvas.line(scale(0), top, scale(0), bottom, "zero")
         canvas.word(right, bottom + 17 + LINE, x_name, "axis-name", anchor="end", room=width - 16)
         return canvas

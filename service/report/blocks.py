@@ -5,6 +5,7 @@ Texts are plain: whoever writes them out escapes them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from service.charts.chart import Chart
@@ -56,7 +57,9 @@ class Table:
     def __post_init__(self) -> None:
         for row in self.rows:
             if len(row.cells) != len(self.head):
-                raise ValueError(f"{self.caption}: a row has {len(row.cells)} cells, the head {len(self.head)}")
+                raise ValueError(
+                    f"{self.caption}: a row has {len(row.cells)} cells, the head {len(self.head)}"
+                )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,3 +122,14 @@ class Page:
 def rows(*cells: tuple[str, ...]) -> tuple[TableRow, ...]:
     """Rows without a judgement."""
     return tuple(TableRow(cells=each) for each in cells)
+
+
+def beside(
+    caption: str, corner: str, columns: tuple[str, ...], lines: Sequence[tuple[str, Sequence[str]]]
+) -> Table:
+    """A table with a column a tier and a line a figure: it stays narrow however many figures there are."""
+    return Table(
+        caption=caption,
+        head=(corner, *columns),
+        rows=tuple(TableRow(cells=(name, *cells)) for name, cells in lines),
+    )

@@ -115,7 +115,9 @@ def judged(figure: str, before: Figure | None, now: Figure | None) -> Change:
     return Change.WITHIN
 
 
-def decision_changes(report: Report, earlier: Earlier) -> tuple[tuple[str, Decision | None, Decision | None], ...]:
+def decision_changes(
+    report: Report, earlier: Earlier
+) -> tuple[tuple[str, Decision | None, Decision | None], ...]:
     """Tiers whose verdict is another one now: (tier, before, now)."""
     now = {each.name: each.verdict.decision for each in report.tiers if each.verdict is not None}
     names = [*now, *(name for name in earlier.decisions if name not in now)]
@@ -144,5 +146,9 @@ def _flat(told: Any, place: str) -> Iterator[tuple[str, str]]:
             named = each.get("name", each.get("tier")) if isinstance(each, Mapping) else None
             yield from _flat(each, f"{place}[{named if isinstance(named, str) else order}]")
     else:
-        text = str(told) if not isinstance(told, bool) and told is not None else {None: "null"}.get(told, str(told).lower())
+        text = (
+            str(told)
+            if not isinstance(told, bool) and told is not None
+            else {None: "null"}.get(told, str(told).lower())
+        )
         yield place, text if len(text) <= 80 else f"{text[:80]}…"

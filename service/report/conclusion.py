@@ -46,9 +46,16 @@ def concluded(report: Report) -> Report:
 
 def _tier(report: Report, tier: TierReport, verdict: VerdictFigures, say: Words) -> str:
     if verdict.decision is Decision.ACCEPT:
-        return say("conclusion.accept", tier=tier.name, worst=_worst(verdict, say), money=_money(report, tier, say))
+        return say(
+            "conclusion.accept", tier=tier.name, worst=_worst(verdict, say), money=_money(report, tier, say)
+        )
     if verdict.decision is Decision.REJECT:
-        return say("conclusion.reject", tier=tier.name, why=_why_rejected(verdict, say), money=_money(report, tier, say))
+        return say(
+            "conclusion.reject",
+            tier=tier.name,
+            why=_why_rejected(verdict, say),
+            money=_money(report, tier, say),
+        )
     return say("conclusion.undecided", tier=tier.name, why=_why_undecided(verdict, say))
 
 
@@ -93,7 +100,11 @@ def _why_rejected(verdict: VerdictFigures, say: Words) -> str:
         )
         for each in harmed
     ]
-    failed = [gate for gate, state in verdict.gates.items() if state is GateState.FAILED and gate is not Gate.QUALITY]
+    failed = [
+        gate
+        for gate, state in verdict.gates.items()
+        if state is GateState.FAILED and gate is not Gate.QUALITY
+    ]
     told += [say("conclusion.gate_failed", gate=gate_name(say, gate)) for gate in failed]
     return say("punctuation.list").join(told) if told else say("conclusion.see_reasons")
 
@@ -107,8 +118,12 @@ def _why_undecided(verdict: VerdictFigures, say: Words) -> str:
                 told.append(say("conclusion.not_shown", criterion=name, pairs=writing.count(finding.n)))
             else:
                 told.append(
-                    say("conclusion.more_pairs", criterion=name, pairs=writing.count(finding.n),
-                        more=writing.count(finding.more_pairs))
+                    say(
+                        "conclusion.more_pairs",
+                        criterion=name,
+                        pairs=writing.count(finding.n),
+                        more=writing.count(finding.more_pairs),
+                    )
                 )
     missing = [
         gate_name(say, gate)

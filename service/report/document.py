@@ -198,4 +198,3 @@ def to_json(report: Report) -> str:
 def from_json(text: str | bytes) -> Report:
     """The report in a text that `to_json` wrote; DocumentError says where it is none."""
     return codec.read(Report, text)
-

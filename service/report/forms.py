@@ -46,10 +46,14 @@ def written(report: Report, form: Form, language: Language) -> Written:
     else:
         made = page(report, language)
         text = html(made) if form is Form.HTML else markdown(made)
-    kept = "".join(each if each.isascii() and (each.isalnum() or each in "-_.") else "-" for each in report.run.id)
+    kept = "".join(
+        each if each.isascii() and (each.isalnum() or each in "-_.") else "-" for each in report.run.id
+    )
     return Written(
         text=text,
         media_type=MEDIA[form],
         policy=policy() if form is Form.HTML else "",
-        file_name=f"tiergate-{kept}.{form.value}" if form is Form.JSON else f"tiergate-{kept}.{language}.{form}",
+        file_name=f"tiergate-{kept}.{form.value}"
+        if form is Form.JSON
+        else f"tiergate-{kept}.{language}.{form}",
     )

@@ -57,8 +57,16 @@ def _template() -> Template:
     return environment.get_template("report.html")
 
 
+_GLUED = re.compile(
+    r"(?<=[\d\]]) (?=(?:pp|%|ms|µs|s|h|min|tok|tok/s|req/s)\b|%|/ )|(?<=\b[A-Z]{3}) (?=[\d])|(?<=\[)[^\[\]]{1,60}(?=\])"
+)
+"""Where a line must not break: between a number and its unit, and within limits."""
+
+
 def _shown(told: object) -> object:
-    return visible(told) if isinstance(told, str) and not isinstance(told, Markup) else told
+    if not isinstance(told, str) or isinstance(told, Markup):
+        return told
+    return _GLUED.sub(lambda found: found[0].replace(" ", "\u00a0"), visible(told))
 
 
 def _lines(text: str) -> list[str]:

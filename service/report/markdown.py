@@ -12,7 +12,7 @@ from service.charts.canvas import visible
 from service.report.blocks import Block, Bullets, Drawing, Folded, Formula, Page, Paragraph, Table
 
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>#+!|~&$@])")
-_LEADING = re.compile(r"^(\s*)(\d*)([-=.)])")
+_LEADING = re.compile(r"^(\s*)(\d+(?=[.)])|(?=[-=]))(.)")
 """What would begin a list or underline a heading."""
 _ADDRESS = re.compile(r"(?i)\b(https?|ftp|www)([:.])")
 """What is made a link by itself: a space of no width keeps it text."""

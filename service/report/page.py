@@ -32,7 +32,10 @@ def page(report: Report, language: Language = Language.EN) -> Page:
         (say("page.began"), writing.moment(run.began_at)),
         (say("page.took"), writing.NONE if ended is None else writing.duration(ended - run.began_at)),
         (say("page.begun_by"), run.begun_by or writing.NONE),
-        (say("page.blocks"), say("page.blocks_of", done=writing.count(run.blocks_done), all=writing.count(run.blocks))),
+        (
+            say("page.blocks"),
+            say("page.blocks_of", done=writing.count(run.blocks_done), all=writing.count(run.blocks)),
+        ),
         (say("page.tokens"), writing.NONE if run.tokens is None else f"{writing.count(run.tokens)} tok"),
         (say("page.made"), writing.moment(report.made_at)),
     ]

@@ -52,7 +52,9 @@ def words(language: Language) -> Words:
         tables = tomllib.load(file)
     return Words(
         language=language,
-        sentences={f"{table}.{name}": text for table, sentences in tables.items() for name, text in sentences.items()},
+        sentences={
+            f"{table}.{name}": text for table, sentences in tables.items() for name, text in sentences.items()
+        },
     )
 
 

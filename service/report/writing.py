@@ -5,8 +5,10 @@ The same in every language, so that two reports of one run can be laid beside ea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
+from decimal import Decimal
 
 from service.report.measured import Figure
 
@@ -55,10 +57,12 @@ def level(share: float) -> str:
 
 
 def time(seconds: float) -> str:
-    """Milliseconds, or seconds from ten on."""
+    """Milliseconds; seconds from ten on, microseconds below a tenth of one."""
     if seconds >= 10:
         return f"{seconds:.1f} s"
     milliseconds = 1000 * seconds
+    if 0 < milliseconds < 0.1:
+        return f"{1000 * milliseconds:.3g} µs"
     return f"{milliseconds:,.0f} ms" if milliseconds >= 100 else f"{milliseconds:.1f} ms"
 
 
@@ -77,10 +81,9 @@ def money(currency: str, unit: str = "") -> Write:
     """Four significant digits of an amount in a currency, such as `CNY 1.234 / 1M tok`."""
 
     def write(amount: float) -> str:
-        digits = f"{abs(amount):,.2f}" if abs(amount) >= 1000 else f"{abs(amount):.4g}"
-        if "e" in digits:
-            digits = f"{abs(amount):.12f}".rstrip("0").rstrip(".") or "0"
-        sign = "−" if amount < 0 and float(digits.replace(",", "")) else ""
+        size = abs(amount) if abs(amount) >= 1e-12 else 0.0
+        digits = f"{size:,.2f}" if size >= 1000 else f"{Decimal(f'{size:.4g}'):f}"
+        sign = "−" if amount < 0 and size else ""
         return f"{sign}{currency} {digits}" + (f" {unit}" if unit else "")
 
     return write
@@ -95,32 +98,43 @@ def figure(told: Figure | None, write: Write, *, of: str = "") -> str:
     """A number with its limits, their level and what it was computed from; a dash where there is none."""
     if told is None:
         return NONE
-    text = write(told.value)
-    if told.lower is not None or told.upper is not None:
-        limits = [NONE if limit is None else write(limit) for limit in (told.lower, told.upper)]
-        text += f" [{limits[0]}, {limits[1]}]"
-        notes = [] if told.level is None else [level(told.level)]
-    else:
-        notes = []
+    bounded = told.lower is not None or told.upper is not None
+    notes = [level(told.level)] if bounded and told.level is not None else []
     if told.n is not None and of:
         notes.append(f"{of} {count(told.n)}")
+    text = limits(told, write)
     return f"{text} ({'; '.join(notes)})" if notes else text
 
 
 def limits(told: Figure | None, write: Write) -> str:
-    """A number with its limits alone, for where there is little room."""
+    """A number with its limits, the unit once: `1,450 [1,421, 1,479] tok/s`."""
     if told is None:
         return NONE
     if told.lower is None and told.upper is None:
         return write(told.value)
-    ends = [NONE if limit is None else write(limit) for limit in (told.lower, told.upper)]
-    return f"{write(told.value)} [{ends[0]}, {ends[1]}]"
+    return _together(write(told.value), *(or_none(limit, write) for limit in (told.lower, told.upper)))
 
 
 def interval(value: float | None, lower: float, upper: float, write: Write, at: float) -> str:
     """An estimate that may be missing, with limits that never are."""
-    told = NONE if value is None else write(value)
-    return f"{told} [{write(lower)}, {write(upper)}] ({level(at)})"
+    return f"{_together(or_none(value, write), write(lower), write(upper))} ({level(at)})"
+
+
+_PARTS = re.compile(r"([+−]?)(\D*)([\d,.]+)(.*)")
+
+
+def _together(value: str, lower: str, upper: str) -> str:
+    """The unit once where all have the same one; each with its own where they differ."""
+    found = [_PARTS.fullmatch(text) for text in (value, lower, upper)]
+    units = {(each[2], each[4]) for each in found if each is not None}
+    if len(units) != 1 or any(
+        each is None and text != NONE for each, text in zip(found, (value, lower, upper), strict=True)
+    ):
+        return f"{value} [{lower}, {upper}]"
+    ((before, after),) = units
+    first, *ends = [NONE if each is None else f"{each[1]}{each[3]}" for each in found]
+    sign = found[0][1] if found[0] is not None and before else ""
+    return f"{sign}{before}{first.removeprefix(sign) if before else first} [{ends[0]}, {ends[1]}]{after}"
 
 
 def or_none(told: float | None, write: Write) -> str:

@@ -6,6 +6,7 @@ import zstandard
 from sqlalchemy import select
 
 from service.store.database import Database
+from service.store.job_tables import shadow_jobs
 from service.store.report_tables import kept_reports
 
 MOST_BYTES = 64 * 1024 * 1024
@@ -25,9 +26,12 @@ def keep_report(
     }
     with db.write() as connection:
         kept = connection.execute(
-            db.insert(kept_reports).values(row).on_conflict_do_nothing(index_elements=[kept_reports.c.job_id])
+            db.insert(kept_reports)
+            .values(row)
+            .on_conflict_do_nothing(index_elements=[kept_reports.c.job_id])
+            .returning(kept_reports.c.job_id)
         )
-        return bool(kept.rowcount)
+        return kept.first() is not None
 
 
 def read_report(db: Database, job_id: str) -> str | None:
@@ -39,3 +43,17 @@ def read_report(db: Database, job_id: str) -> str | None:
     if found is None:
         return None
     return zstandard.ZstdDecompressor().decompress(found, max_output_size=MOST_BYTES).decode()
+
+
+def jobs_to_report(db: Database, *, since: float) -> list[str]:
+    """Jobs that ended at or after `since` (unix seconds) and of which no report is kept."""
+    of = shadow_jobs.c
+    with db.read() as connection:
+        return list(
+            connection.execute(
+                select(of.job_id)
+                .outerjoin(kept_reports, kept_reports.c.job_id == of.job_id)
+                .where(of.ended_at >= since, kept_reports.c.job_id.is_(None))
+                .order_by(of.ended_at)
+            ).scalars()
+        )

@@ -24,7 +24,9 @@ def test_it_loads_nothing() -> None:
 
 
 def test_dark_and_print_set_every_colour_again() -> None:
-    first, *others = (set(re.findall(r"(--c-[\w]+):", block)) for block in re.findall(r"\{[^{}]*--c-ink:[^{}]*\}", STYLE))
+    first, *others = (
+        set(re.findall(r"(--c-[\w]+):", block)) for block in re.findall(r"\{[^{}]*--c-ink:[^{}]*\}", STYLE)
+    )
     assert len(others) == 2
     assert all(each == first for each in others)
 

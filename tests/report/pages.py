@@ -48,7 +48,8 @@ def _of(block: Block) -> list[str]:
             return [block.chart.title, block.chart.text, block.numbers_title, *block.chart.head, *cells]
 
 
-NUMBER = re.compile(r"[+−-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")
+NUMBER = re.compile(r"(?<![A-Za-z\d.])[+−-]?\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?")
+"""Not a digit within a name, such as W4A16."""
 
 
 def numbers(told: list[str]) -> Counter[str]:

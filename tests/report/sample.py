@@ -43,7 +43,9 @@ MANIFEST: dict[str, Any] = {
 }
 
 
-def finding(criterion: str, decision: Decision, *, n: int, harm: int, benefit: int, half: float, **more: Any) -> Finding:
+def finding(
+    criterion: str, decision: Decision, *, n: int, harm: int, benefit: int, half: float, **more: Any
+) -> Finding:
     """One criterion with limits around its estimate."""
     estimate = (harm - benefit) / n
     told: dict[str, Any] = {
@@ -60,7 +62,9 @@ def finding(criterion: str, decision: Decision, *, n: int, harm: int, benefit: i
         "upper": estimate + half,
         "level": 0.9,
         "margin": 0.01,
-        "single_look": Figure(value=estimate, lower=estimate - half / 2, upper=estimate + half / 2, level=0.9),
+        "single_look": Figure(
+            value=estimate, lower=estimate - half / 2, upper=estimate + half / 2, level=0.9
+        ),
         "control": Figure(value=0.004, n=2_000),
     }
     return Finding(**(told | more))
@@ -68,7 +72,23 @@ def finding(criterion: str, decision: Decision, *, n: int, harm: int, benefit: i
 
 def latency(metric: Metric, median: float, spread: float, limit: float | None, n: int) -> Latency:
     """Log-normal, by its quantiles."""
-    normal = (-2.326, -1.645, -1.282, -0.842, -0.524, -0.253, 0, 0.253, 0.524, 0.842, 1.282, 1.645, 1.881, 2.326, 2.576)
+    normal = (
+        -2.326,
+        -1.645,
+        -1.282,
+        -0.842,
+        -0.524,
+        -0.253,
+        0,
+        0.253,
+        0.524,
+        0.842,
+        1.282,
+        1.645,
+        1.881,
+        2.326,
+        2.576,
+    )
     points = tuple((share, median * math.exp(spread * z)) for share, z in zip(SHARES, normal, strict=True))
     known = dict(points)
     return Latency(
@@ -93,7 +113,9 @@ def load(scale: float, passed: int, rise: Figure | None, shown: str = "") -> Loa
         offered=2_400,
         passed=passed,
         failed={"timeout": 3},
-        pass_rate=Figure(value=passed / 2_400, lower=passed / 2_400 - 0.004, upper=passed / 2_400 + 0.003, level=0.95),
+        pass_rate=Figure(
+            value=passed / 2_400, lower=passed / 2_400 - 0.004, upper=passed / 2_400 + 0.003, level=0.95
+        ),
         rise=rise,
         margin=0.01,
         shown=shown,
@@ -136,7 +158,7 @@ def concurrency(step: float) -> Concurrency:
         ConcurrencyPoint(
             concurrency=2**power, tpot_p95_seconds=0.02 + step * 2**power / 64, throughput=38.0 * 2**power
         )
-        for power in range(7)
+        for power in range(8)
     )
     within = [each.concurrency for each in points if (each.tpot_p95_seconds or 1) <= 0.064]
     return Concurrency(points=points, limit_seconds=0.064, largest=within[-1])
@@ -196,7 +218,7 @@ def sample() -> Report:
             baseline=True,
             load=load(1.0, 2_385, None),
             sweep=sweep(7.0, 1_450.0),
-            concurrency=concurrency(0.03),
+            concurrency=concurrency(0.09),
             money=base,
             engine=engine(0.82),
             engine_not_told=("prefix_hit_rate",),
@@ -216,7 +238,7 @@ def sample() -> Report:
             ),
             load=load(0.78, 2_391, Figure(value=-0.0025, lower=-0.0061, upper=0.0012, level=0.9, n=2_400)),
             sweep=sweep(10.5, 2_190.0),
-            concurrency=concurrency(0.019),
+            concurrency=concurrency(0.05),
             money=money(60.0, 2_190.0, base=cost, rise=0.0005),
             engine=engine(0.61),
         ),
@@ -240,7 +262,7 @@ def sample() -> Report:
             ),
             load=load(0.71, 2_389, Figure(value=-0.0017, lower=-0.0052, upper=0.0019, level=0.9, n=2_400)),
             sweep=sweep(14.0, 3_045.0, reached=False),
-            concurrency=concurrency(0.014),
+            concurrency=concurrency(0.035),
             money=money(30.0, 3_045.0, base=cost, rise=0.041),
             engine=engine(0.33),
         ),
@@ -292,7 +314,12 @@ def week_before(report: Report) -> Report:
     manifest = {**MANIFEST, "policy": {"digest": "9f00"}, "corpus": {"digest": "11aa", "requests": 2_400}}
     return replace(
         report,
-        run=replace(report.run, id="20261123-030000-0f0f0f", began_at=BEGAN - 7 * DAY, ended_at=BEGAN - 7 * DAY + 9_000),
+        run=replace(
+            report.run,
+            id="20261123-030000-0f0f0f",
+            began_at=BEGAN - 7 * DAY,
+            ended_at=BEGAN - 7 * DAY + 9_000,
+        ),
         made_at=BEGAN - 7 * DAY + 9_100,
         tiers=(bf16, older),
         manifest=manifest,

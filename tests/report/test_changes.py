@@ -70,7 +70,10 @@ def test_a_report_against_the_week_before() -> None:
     assert found["w8a8", "ttft_p95"] is Change.WITHIN
     assert found["bf16", "unit_cost"] is Change.WITHIN
     assert found["w4a16-fp8kv", "goodput"] is Change.NEW
-    places = {place: (before, now) for place, before, now in manifest_changes(report.earlier.manifest, report.manifest)}
+    places = {
+        place: (before, now)
+        for place, before, now in manifest_changes(report.earlier.manifest, report.manifest)
+    }
     assert places == {"policy.digest": ("9f00", "a3c9"), "corpus.digest": ("11aa", "6b1f")}
 
 
@@ -84,8 +87,15 @@ def test_a_tier_that_is_gone_is_told_last() -> None:
 
 
 def test_manifests_are_compared_by_leaf_and_tiers_by_name() -> None:
-    before = {"tiers": [{"tier": "a", "price": 1}, {"tier": "b", "price": 2}], "plan": {"parts": ["slo"], "deep": None}}
-    now = {"tiers": [{"tier": "b", "price": 3}], "plan": {"parts": ["slo", "cost"], "deep": True}, "long": "x" * 200}
+    before = {
+        "tiers": [{"tier": "a", "price": 1}, {"tier": "b", "price": 2}],
+        "plan": {"parts": ["slo"], "deep": None},
+    }
+    now = {
+        "tiers": [{"tier": "b", "price": 3}],
+        "plan": {"parts": ["slo", "cost"], "deep": True},
+        "long": "x" * 200,
+    }
     assert manifest_changes(before, now) == (
         ("tiers[b].price", "2", "3"),
         ("plan.parts[1]", "–", "cost"),

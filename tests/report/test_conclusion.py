@@ -32,16 +32,19 @@ def w8a8(decision: Decision = Decision.ACCEPT, **gates: GateState) -> TierReport
 def test_the_accepted_tier_is_to_be_approved_and_the_rejected_one_named_with_its_harm() -> None:
     text = conclude(REPORT, EN)
     assert "w8a8 may replace the baseline" in text
-    assert "the closest is long-context recall, +0.17 pp [−0.54 pp, +0.88 pp] (90 %), margin 1 pp" in text
+    assert "the closest is long-context recall, +0.17 [−0.54, +0.88] pp (90 %), margin 1 pp" in text
     assert "a request costs less by CNY 0.0008108" in text
-    assert "w4a16-fp8kv must not replace the baseline: structured output fails more often, +4.08 pp" in text
+    assert (
+        "w4a16-fp8kv must not replace the baseline: structured output fails more often, +4.08 [+2.78, +5.38] pp"
+        in text
+    )
     assert text.endswith("To do: approve w8a8 and let its ramp begin; the guard goes on watching it.")
 
 
 def test_it_says_the_same_in_chinese() -> None:
     text = conclude(REPORT, ZH)
     assert "w8a8 可以替换基线" in text
-    assert "w4a16-fp8kv 不得替换基线：结构化输出失败更多，+4.08 pp" in text
+    assert "w4a16-fp8kv 不得替换基线：结构化输出失败更多，+4.08 [+2.78, +5.38] pp" in text
     assert text.endswith("建议：批准 w8a8 并开始放量；守护任务会继续监视。")
 
 

@@ -34,7 +34,9 @@ def hostile() -> Report:
             else replace(
                 each.verdict,
                 reasons=(HOSTILE,),
-                findings=tuple(replace(found, criterion=HOSTILE, reason=HOSTILE) for found in each.verdict.findings),
+                findings=tuple(
+                    replace(found, criterion=HOSTILE, reason=HOSTILE) for found in each.verdict.findings
+                ),
             ),
             load=None
             if each.load is None
@@ -47,7 +49,15 @@ def hostile() -> Report:
     assert REPORT.ledger is not None
     return replace(
         REPORT,
-        run=replace(REPORT.run, id=HOSTILE, model=HOSTILE, begun_by=HOSTILE, why=HOSTILE, remarks=(HOSTILE,), state=HOSTILE),
+        run=replace(
+            REPORT.run,
+            id=HOSTILE,
+            model=HOSTILE,
+            begun_by=HOSTILE,
+            why=HOSTILE,
+            remarks=(HOSTILE,),
+            state=HOSTILE,
+        ),
         tiers=tiers,
         ledger=replace(REPORT.ledger, problems=(HOSTILE,), skipped={HOSTILE: 3}),
         manifest={HOSTILE: HOSTILE},
@@ -59,7 +69,8 @@ def hostile() -> Report:
 def test_it_is_well_formed_and_says_what_the_page_says(language: Language) -> None:
     root = parsed(PAGES[language])
     assert root.get("lang") == language.tag
-    told = " ".join(text_of(root).split())
+    named = [each.get("aria-label", "") for each in root.iter()]
+    told = " ".join(" ".join([text_of(root), *named]).split())
     for text in texts(page(REPORT, language)):
         for line in text.split("\n"):
             assert " ".join(line.split()) in told
@@ -77,8 +88,15 @@ def test_every_name_is_unique_and_every_link_leads_somewhere(language: Language)
 
 
 def test_both_languages_show_the_same_numbers() -> None:
-    english, chinese = (numbers([text_of(parsed(PAGES[language]).find("body"))]) for language in Language)  # type: ignore[arg-type]
-    assert english == chinese
+    """Beside the drawings, in which a long word may be cut in one language alone."""
+    seen = []
+    for language in Language:
+        root = parsed(PAGES[language])
+        for each in list(root.iter("div")):
+            for drawing in each.findall("svg"):
+                each.remove(drawing)
+        seen.append(numbers([" ".join(root.itertext())]))
+    assert seen[0] == seen[1]
 
 
 @pytest.mark.parametrize("text", [*PAGES.values(), html(page(hostile()))], ids=["en", "zh", "hostile"])
@@ -91,9 +109,25 @@ def test_it_runs_nothing_and_loads_nothing(text: str) -> None:
 
     Reader(convert_charrefs=True).feed(text)
     tags = {tag for tag, _ in found}
-    assert not tags & {"script", "img", "iframe", "object", "embed", "form", "link", "base", "foreignobject", "image", "use"}
+    assert not tags & {
+        "script",
+        "img",
+        "iframe",
+        "object",
+        "embed",
+        "form",
+        "link",
+        "base",
+        "foreignobject",
+        "image",
+        "use",
+    }
     for tag, attributes in found:
-        assert not [name for name in attributes if name.startswith("on") or name in ("style", "src", "srcdoc", "xlink:href")], tag
+        assert not [
+            name
+            for name in attributes
+            if name.startswith("on") or name in ("style", "src", "srcdoc", "xlink:href")
+        ], tag
         assert (attributes.get("href") or "#").startswith("#")
     style = text.split("<style>")[1].split("</style>")[0]
     assert not re.search(r"url\(|@import|expression|https?:|<", style)
@@ -135,10 +169,10 @@ def test_every_table_and_chart_is_reached_by_keyboard_and_named() -> None:
     assert all(table.find("caption") is not None for table in root.iter("table"))
     for table in root.iter("table"):
         assert all(cell.get("scope") for cell in table.iter("th"))
-    figures = [each for each in root.iter("figure")]
+    figures = list(root.iter("figure"))
     assert len(figures) == 12
     for figure in figures:
-        assert figure.find("figcaption") is not None
+        assert figure.find("h3") is not None
         assert next(figure.iter("table"), None) is not None
 
 

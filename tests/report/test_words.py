@@ -39,7 +39,9 @@ def test_the_chinese_is_chinese(name: str) -> None:
     if ENGLISH[name] in same:
         return
     bare = re.sub(r"\{[^}]*\}|`[^`]*`", "", CHINESE[name])
-    assert re.search(r"[\u4e00-\u9fff、，。：（）/]", bare) or name == "punctuation.between_sentences", CHINESE[name]
+    assert re.search(r"[\u4e00-\u9fff、，。：（）/]", bare) or name == "punctuation.between_sentences", (
+        CHINESE[name]
+    )
 
 
 @pytest.mark.parametrize("name", ENGLISH)
@@ -55,8 +57,8 @@ def test_every_sentence_that_is_said_is_there() -> None:
 
 def test_every_sentence_is_said_somewhere() -> None:
     """By name, or by a table and a name that is put together."""
-    whole = set(re.findall(r"\"([a-z_]+\.[a-z_0-9]+)\"", SOURCE))
-    tables = set(re.findall(r"f\"([a-z_]+)\.\{", SOURCE))
+    whole = set(re.findall(r"[\"']([a-z_]+\.[a-z_0-9]+)[\"']", SOURCE))
+    tables = set(re.findall(r"f[\"']([a-z_]+)\.\{", SOURCE))
     for name in ENGLISH:
         table, _, word = name.partition(".")
         assert name in whole or (table in tables and (f'"{word}"' in SOURCE or table in OPEN)), name

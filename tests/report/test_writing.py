@@ -45,7 +45,7 @@ def test_a_number_has_its_unit(told: str, text: str) -> None:
 
 def test_a_figure_has_its_limits_their_level_and_what_it_rests_on() -> None:
     figure = Figure(value=0.002, lower=0.001, upper=0.004, level=0.9, n=8)
-    assert writing.figure(figure, CNY, of="blocks") == "CNY 0.002 [CNY 0.001, CNY 0.004] (90 %; blocks 8)"
+    assert writing.figure(figure, CNY, of="blocks") == "CNY 0.002 [0.001, 0.004] (90 %; blocks 8)"
     assert writing.figure(Figure(value=0.002), CNY) == "CNY 0.002"
     assert writing.figure(Figure(value=0.5, n=12), writing.per_cent, of="n") == "50.00 % (n 12)"
     assert writing.figure(None, CNY) == "–"
@@ -53,14 +53,31 @@ def test_a_figure_has_its_limits_their_level_and_what_it_rests_on() -> None:
 
 def test_a_limit_that_is_not_known_is_a_dash() -> None:
     figure = Figure(value=1.2, lower=1.0, level=0.95, n=60)
-    assert writing.limits(figure, writing.time) == "1,200 ms [1,000 ms, –]"
+    assert writing.limits(figure, writing.time) == "1,200 [1,000, –] ms"
     assert writing.limits(None, writing.time) == "–"
 
 
 def test_an_estimate_without_pairs_is_a_dash_within_its_limits() -> None:
-    assert writing.interval(None, -1, 1, writing.points, 0.9) == "– [−100.00 pp, +100.00 pp] (90 %)"
+    assert writing.interval(None, -1, 1, writing.points, 0.9) == "– [−100.00, +100.00] pp (90 %)"
 
 
 def test_two_figures_that_differ_in_sign_never_look_alike() -> None:
     assert CNY(-0.5) == "−CNY 0.5"
     assert CNY(0.5) == "CNY 0.5"
+
+
+@pytest.mark.parametrize(
+    ("figure", "write", "text"),
+    [
+        (Figure(value=-0.5, lower=-0.9, upper=0.1), CNY, "−CNY 0.5 [−0.9, 0.1]"),
+        (Figure(value=0.5, lower=-0.1, upper=0.9), CNY, "CNY 0.5 [−0.1, 0.9]"),
+        (Figure(value=11, lower=10, upper=12), writing.money("CNY", "/ 1M tok"), "CNY 11 [10, 12] / 1M tok"),
+        (Figure(value=9.9, lower=9.5, upper=10.4), writing.time, "9,900 ms [9,500 ms, 10.4 s]"),
+        (Figure(value=-0.01, lower=-0.02, upper=0.0), writing.points, "−1.00 [−2.00, +0.00] pp"),
+        (Figure(value=0.00002, lower=0.00001, upper=0.00009), writing.time, "20 [10, 90] µs"),
+    ],
+)
+def test_the_unit_stands_once_where_all_have_the_same(
+    figure: Figure, write: writing.Write, text: str
+) -> None:
+    assert writing.limits(figure, write) == text

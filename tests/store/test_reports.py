@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from service.store.database import Database
-from service.store.reports import keep_report, read_report
+from service.store.jobs import JobState, end_job
+from service.store.reports import jobs_to_report, keep_report, read_report
+from tests.store.test_jobs import NOW, begun
 
 
 def test_the_first_stays(database: Database) -> None:
@@ -13,3 +15,14 @@ def test_the_first_stays(database: Database) -> None:
     assert not keep_report(database, "j1", model="m", ended_at=1.0, made_at=3.0, document="{}")
     assert read_report(database, "j1") == text
     assert read_report(database, "j2") is None
+
+
+def test_jobs_that_are_over_and_have_no_report_are_due_for_a_while(database: Database) -> None:
+    first, second = begun(database), begun(database, model="n", now=NOW + 1)
+    assert jobs_to_report(database, since=0) == []
+    for place, job in enumerate((first, second)):
+        end_job(database, job.job_id, JobState.DONE, reason="", now=NOW + 10 + place)
+    assert jobs_to_report(database, since=NOW) == [first.job_id, second.job_id]
+    assert jobs_to_report(database, since=NOW + 11) == [second.job_id]
+    keep_report(database, first.job_id, model="m", ended_at=NOW + 10, made_at=NOW + 20, document="{}")
+    assert jobs_to_report(database, since=NOW) == [second.job_id]

@@ -114,7 +114,9 @@ def _tiers(
     for name in manifest.tiers:
         own = [figures for block, figures in measured if block.tier == name]
         looks = [
-            ((block.started_at or begin) - begin, figures) for block, figures in measured if block.tier == name
+            ((block.started_at or begin) - begin, figures)
+            for block, figures in measured
+            if block.tier == name
         ]
         series, silent = engine(looks)
         rung = rungs.get(name)

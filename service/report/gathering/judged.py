@@ -75,5 +75,9 @@ def _single_look(tally: Tally) -> Figure | None:
         tally.harm, tally.benefit, tally.n, SINGLE_LOOK_LEVEL, design_effect=design_effect(tally)
     )
     return Figure(
-        value=(tally.harm - tally.benefit) / tally.n, lower=lower, upper=upper, level=SINGLE_LOOK_LEVEL, n=tally.n
+        value=(tally.harm - tally.benefit) / tally.n,
+        lower=lower,
+        upper=upper,
+        level=SINGLE_LOOK_LEVEL,
+        n=tally.n,
     )

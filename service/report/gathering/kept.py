@@ -10,11 +10,10 @@ from service.report.changes import as_earlier
 from service.report.document import DocumentError, Earlier, Report, from_json, to_json
 from service.report.gathering.composing import Sources, compose
 from service.store.jobs import Job, JobState, list_jobs, read_job
-from service.store.reports import keep_report, read_report
+from service.store.reports import jobs_to_report, keep_report, read_report
 
 MOST_JOBS = 1000
 """How far back the run before is looked for."""
-MOST_DUE = 50
 DAY = 86_400.0
 
 
@@ -46,14 +45,7 @@ def keep_due(sources: Sources, *, now: float) -> list[str]:
 
     The ids of these jobs. Of those that ended lately: what was never kept in a day is made when it is asked for.
     """
-    due = [
-        job.job_id
-        for job in list_jobs(sources.db, limit=MOST_DUE)
-        if job.state.over
-        and job.ended_at is not None
-        and now - job.ended_at < DAY
-        and read_report(sources.db, job.job_id) is None
-    ]
+    due = jobs_to_report(sources.db, since=now - DAY)
     for job_id in due:
         report_of(sources, job_id, now=now)
     return due

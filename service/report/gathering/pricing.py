@@ -18,7 +18,9 @@ LEVEL = 0.9
 def prices(findings: Json, retries: Mapping[str, RetryRate]) -> dict[str, Money]:
     """By tier; empty before the cost part is over."""
     arms: Sequence[Json] = findings.get("cost") or ()
-    gates: dict[str, Json] = {each["tier"]: each for each in findings.get("gates", ()) if each["gate"] == "money"}
+    gates: dict[str, Json] = {
+        each["tier"]: each for each in findings.get("gates", ()) if each["gate"] == "money"
+    }
     level = _level(gates)
     return {arm["tier"]: _money(arm, gates.get(arm["tier"]), retries.get(arm["tier"]), level) for arm in arms}
 

@@ -49,7 +49,10 @@ def account(report: Report, say: Words) -> Section | None:
     if ledger.pairs:
         blocks.append(Folded(title=say("ledger.pairs"), blocks=(_pairs(ledger, say),)))
         blocks.append(
-            Formula(text="due = scored + unscored + not applicable + over budget", where=say("ledger.pair_formula"))
+            Formula(
+                text="due = scored + unscored + not applicable + over budget",
+                where=say("ledger.pair_formula"),
+            )
         )
     return Section(anchor="ledger", title=say("ledger.title"), blocks=tuple(blocks))
 
@@ -102,9 +105,13 @@ def _in_words(ledger: Ledger, say: Words) -> str:
 
 def _rows(ledger: Ledger, say: Words) -> list[tuple[str, str]]:
     told = [(say("ledger.seen"), ledger.seen)]
-    told += [(f"{say('ledger.skipped')}: {reason(say, name)}", count) for name, count in ledger.skipped.items()]
+    told += [
+        (f"{say('ledger.skipped')}: {reason(say, name)}", count) for name, count in ledger.skipped.items()
+    ]
     told.append((say("ledger.sampled"), ledger.sampled))
-    told += [(f"{say('ledger.dropped')}: {reason(say, name)}", count) for name, count in ledger.dropped.items()]
+    told += [
+        (f"{say('ledger.dropped')}: {reason(say, name)}", count) for name, count in ledger.dropped.items()
+    ]
     told += [
         (say(f"ledger.{name}"), getattr(ledger, name))
         for name in ("shipped", "processed", "expired", "lost", "waiting", "in_flight", "unaccounted")
@@ -128,7 +135,10 @@ def _pair_cells(line: PairLine, say: Words) -> tuple[str, ...]:
         criterion(say, line.evaluator),
         writing.count(line.due),
         writing.count(line.scored),
-        say("punctuation.list").join(f"{reason(say, why)} {writing.count(many)}" for why, many in line.unscored.items()) or "0",
+        say("punctuation.list").join(
+            f"{reason(say, why)} {writing.count(many)}" for why, many in line.unscored.items()
+        )
+        or "0",
         writing.count(line.not_applicable),
         writing.count(line.over_budget),
     )

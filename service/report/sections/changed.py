@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from service.report import writing
 from service.report.blocks import Block, Folded, Paragraph, Section, Table, TableRow, rows
-from service.report.changes import Change, decision_changes, figure_changes, manifest_changes
+from service.report.changes import Change, FigureChange, decision_changes, figure_changes, manifest_changes
 from service.report.document import Report
 from service.report.shared import decided
 from service.report.words import Words
@@ -29,7 +31,10 @@ def changed(report: Report, say: Words) -> Section:
                 head=(say("glance.tier"), say("changed.before"), say("changed.now")),
                 rows=rows(
                     *(
-                        (tier, *(writing.NONE if each is None else decided(say, each) for each in (before, now)))
+                        (
+                            tier,
+                            *(writing.NONE if each is None else decided(say, each) for each in (before, now)),
+                        )
                         for tier, before, now in decisions
                     )
                 ),
@@ -38,26 +43,16 @@ def changed(report: Report, say: Words) -> Section:
     else:
         blocks.append(Paragraph(text=say("changed.same_decisions")))
     figures = figure_changes(report, earlier)
+    shown = [each for each in figures if each.change in _TONES]
+    if shown:
+        blocks.append(_table(report, say("changed.figures"), shown, say))
+    elif figures:
+        blocks.append(Paragraph(text=say("changed.same_figures")))
+    rest = [each for each in figures if each.change not in _TONES]
+    if rest:
+        table = _table(report, say("changed.rest"), rest, say)
+        blocks.append(Folded(title=say("changed.rest"), blocks=(table,)))
     if figures:
-        blocks.append(
-            Table(
-                caption=say("changed.figures"),
-                head=tuple(say(f"changed.{name}") for name in ("tier", "figure", "before", "now", "change")),
-                rows=tuple(
-                    TableRow(
-                        cells=(
-                            each.tier,
-                            say(f"figure.{each.figure}"),
-                            writing.limits(each.before, _write(report, each.figure)),
-                            writing.limits(each.now, _write(report, each.figure)),
-                            say(f"change.{each.change}"),
-                        ),
-                        tone=_TONES.get(each.change, ""),
-                    )
-                    for each in figures
-                ),
-            )
-        )
         blocks.append(Paragraph(text=say("changed.rule")))
     places = manifest_changes(earlier.manifest, report.manifest)
     if places:
@@ -70,6 +65,26 @@ def changed(report: Report, say: Words) -> Section:
     else:
         blocks.append(Paragraph(text=say("changed.same_manifest")))
     return Section(anchor="changed", title=title, blocks=tuple(blocks))
+
+
+def _table(report: Report, caption: str, changes: Sequence[FigureChange], say: Words) -> Table:
+    return Table(
+        caption=caption,
+        head=tuple(say(f"changed.{name}") for name in ("tier", "figure", "before", "now", "change")),
+        rows=tuple(
+            TableRow(
+                cells=(
+                    each.tier,
+                    say(f"figure.{each.figure}"),
+                    writing.limits(each.before, _write(report, each.figure)),
+                    writing.limits(each.now, _write(report, each.figure)),
+                    say(f"change.{each.change}"),
+                ),
+                tone=_TONES.get(each.change, ""),
+            )
+            for each in changes
+        ),
+    )
 
 
 def _write(report: Report, figure: str) -> writing.Write:

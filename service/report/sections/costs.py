@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from service.charts.chart import chart
 from service.charts.waterfall import Step, waterfall
 from service.report import writing
-from service.report.blocks import Block, Bullets, Drawing, Folded, Formula, Paragraph, Section, Table, rows
+from service.report.blocks import Block, Bullets, Drawing, Folded, Formula, Paragraph, Section, Table, beside
 from service.report.document import Report, TierReport
 from service.report.measured import Money
 from service.report.shared import named, tier_anchor
 from service.report.words import Words
 
-HEAD = ("price", "goodput", "length", "unit_cost", "retry_rate", "effective_cost", "request_cost", "net", "net_million")
+HEAD = (
+    "price", "goodput", "length", "unit_cost", "retry_rate", "effective_cost", "request_cost", "failure_rise", "net",
+    "net_million",
+)  # fmt: skip
 
 
 def costs(report: Report, say: Words) -> Section:
@@ -21,7 +24,9 @@ def costs(report: Report, say: Words) -> Section:
     title = say("costs.title")
     priced = [(each, each.money) for each in report.tiers if each.money is not None]
     if not priced:
-        return Section(anchor="costs", title=title, blocks=(Paragraph(text=say("costs.nothing"), tone="wait"),))
+        return Section(
+            anchor="costs", title=title, blocks=(Paragraph(text=say("costs.nothing"), tone="wait"),)
+        )
     baseline = report.baseline
     base = None if baseline is None else baseline.money
     blocks: list[Block] = [Paragraph(text=say("costs.about"))]
@@ -86,26 +91,28 @@ def _waterfall(report: Report, tier: TierReport, base: Money, money: Money, say:
 def _table(report: Report, priced: list[tuple[TierReport, Money]], say: Words) -> Table:
     money, million = writing.money(report.currency), writing.money(report.currency, "/ 1M tok")
     hourly = writing.money(report.currency, "/ h")
-    return Table(
-        caption=say("costs.caption"),
-        head=(say("glance.tier"), *(say(f"costs.{name}") for name in HEAD)),
-        rows=rows(
-            *(
-                (
-                    named(say, tier),
-                    writing.or_none(told.price_per_hour, hourly),
-                    writing.figure(told.tokens_per_second, writing.speed, of=say("costs.blocks")),
-                    writing.or_none(told.mean_output_tokens, lambda tokens: f"{tokens:,.1f} tok"),
-                    writing.figure(told.unit_cost, million),
-                    writing.figure(told.retry_rate, writing.per_cent),
-                    writing.figure(told.effective_cost, million),
-                    writing.figure(told.request_cost, money),
-                    writing.figure(told.net_benefit, money),
-                    writing.figure(told.net_benefit_per_million, million),
-                )
-                for tier, told in priced
-            )
-        ),
+    blocks = say("costs.blocks")
+
+    def cells(told: Money) -> tuple[str, ...]:
+        return (
+            writing.or_none(told.price_per_hour, hourly),
+            writing.figure(told.tokens_per_second, writing.speed, of=blocks),
+            writing.or_none(told.mean_output_tokens, lambda tokens: f"{tokens:,.1f} tok"),
+            writing.figure(told.unit_cost, million, of=blocks),
+            writing.figure(told.retry_rate, writing.per_cent),
+            writing.figure(told.effective_cost, million),
+            writing.figure(told.request_cost, money),
+            writing.figure(told.failure_rise, writing.points, of=say("costs.pairs")),
+            writing.figure(told.net_benefit, money),
+            writing.figure(told.net_benefit_per_million, million),
+        )
+
+    columns = [cells(told) for _, told in priced]
+    return beside(
+        say("costs.caption"),
+        say("costs.figure"),
+        tuple(named(say, tier) for tier, _ in priced),
+        [(say(f"costs.{name}"), [column[line] for column in columns]) for line, name in enumerate(HEAD)],
     )
 
 
@@ -126,7 +133,7 @@ def _formulas(
         ),
     )
     yield Formula(
-        text="net benefit = c_B − c_Q − (k × c_B + p) × ΔF − operations",
+        text="net benefit = c_B − c_Q − (k × c_B + p) × dF − operations",
         where=say("costs.net_formula"),
         worked=tuple(
             f"{tier.name}: {_plain(base.request_cost.value)} − {_plain(told.request_cost.value)} − "

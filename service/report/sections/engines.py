@@ -68,8 +68,13 @@ def _drawing(report: Report, tiers: list[TierReport], metric: str, say: Words) -
             ),
             name=f"engine-{slug(metric)}",
             title=say("engines.chart", metric=name),
-            text=say("punctuation.between_sentences").join(_in_words(tier, series, metric, say) for tier, series in known),
-            head=[say("glance.tier"), *(say(f"engines.{part}") for part in ("looks", "least", "mean", "most", "last"))],
+            text=say("punctuation.between_sentences").join(
+                _in_words(tier, series, metric, say) for tier, series in known
+            ),
+            head=[
+                say("glance.tier"),
+                *(say(f"engines.{part}") for part in ("looks", "least", "mean", "most", "last")),
+            ],
             rows=[_cells(tier, series, metric, say) for tier, series in known],
         ),
         numbers_title=say("page.numbers"),
@@ -89,7 +94,9 @@ def _in_words(tier: TierReport, series: EngineSeries, metric: str, say: Words) -
     if not known:
         return say("engines.none_in_words", tier=tier.name)
     mean = sum(known) / len(known)
-    return say("engines.in_words", tier=tier.name, least=write(min(known)), mean=write(mean), most=write(max(known)))
+    return say(
+        "engines.in_words", tier=tier.name, least=write(min(known)), mean=write(mean), most=write(max(known))
+    )
 
 
 def _cells(tier: TierReport, series: EngineSeries, metric: str, say: Words) -> tuple[str, ...]:

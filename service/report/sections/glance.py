@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from service.decision.policy import Role
 from service.report import writing
-from service.report.blocks import Block, Bullets, Paragraph, Section, Table, TableRow
+from service.report.blocks import Block, Bullets, Paragraph, Section, beside
 from service.report.changes import KEY_FIGURES
 from service.report.document import Report, TierReport
-from service.report.shared import TONES, decided, named
+from service.report.measured import Figure
+from service.report.shared import decided, named
 from service.report.words import Words
+
+
+HEAD = ("decision", "worst", "pass_rate", "ttft", "tpot", "goodput", "unit_cost", "net")
 
 
 def glance(report: Report, say: Words) -> Section:
@@ -16,21 +20,30 @@ def glance(report: Report, say: Words) -> Section:
     money = writing.money(report.currency)
     blocks: list[Block] = []
     if report.tiers:
+        columns = [_cells(each, say, money) for each in report.tiers]
         blocks.append(
-            Table(
-                caption=say("glance.caption"),
-                head=tuple(
-                    say(f"glance.{name}")
-                    for name in ("tier", "decision", "worst", "pass_rate", "ttft", "tpot", "goodput", "unit_cost", "net")
-                ),
-                rows=tuple(_row(report, each, say, money) for each in report.tiers),
+            beside(
+                say("glance.caption"),
+                say("costs.figure"),
+                tuple(named(say, each) for each in report.tiers),
+                [
+                    (say(f"glance.{name}"), [column[line] for column in columns])
+                    for line, name in enumerate(HEAD)
+                ],
             )
         )
         blocks.append(Paragraph(text=say("glance.limits")))
     else:
         blocks.append(Paragraph(text=say("glance.nothing"), tone="wait"))
     if report.run.why:
-        blocks.append(Paragraph(text=say("glance.ended_early", state=say.known(f"state.{report.run.state}", report.run.state)), tone="bad"))
+        blocks.append(
+            Paragraph(
+                text=say(
+                    "glance.ended_early", state=say.known(f"state.{report.run.state}", report.run.state)
+                ),
+                tone="bad",
+            )
+        )
         blocks.append(Bullets(items=(report.run.why,), foreign=True))
     if report.run.remarks:
         blocks.append(Paragraph(text=say("glance.remarks"), tone="wait"))
@@ -38,22 +51,18 @@ def glance(report: Report, say: Words) -> Section:
     return Section(anchor="glance", title=say("glance.title"), blocks=tuple(blocks))
 
 
-def _row(report: Report, tier: TierReport, say: Words, money: writing.Write) -> TableRow:
+def _cells(tier: TierReport, say: Words, money: writing.Write) -> tuple[str, ...]:
     figures = {name: read(tier) for name, read in KEY_FIGURES.items()}
     verdict = tier.verdict
-    return TableRow(
-        cells=(
-            named(say, tier),
-            writing.NONE if verdict is None else decided(say, verdict.decision),
-            _worst(tier),
-            writing.limits(figures["pass_rate"], writing.per_cent),
-            writing.limits(figures["ttft_p95"], writing.time),
-            writing.limits(figures["tpot_p95"], writing.time),
-            writing.limits(figures["goodput"], writing.speed),
-            writing.limits(figures["unit_cost"], money),
-            writing.limits(figures["net_benefit"], money),
-        ),
-        tone="" if verdict is None else TONES[verdict.decision],
+    return (
+        writing.NONE if verdict is None else decided(say, verdict.decision),
+        _worst(tier),
+        writing.limits(figures["pass_rate"], writing.per_cent),
+        writing.limits(figures["ttft_p95"], writing.time),
+        writing.limits(figures["tpot_p95"], writing.time),
+        writing.limits(figures["goodput"], writing.speed),
+        writing.limits(figures["unit_cost"], money),
+        writing.limits(figures["net_benefit"], money),
     )
 
 
@@ -64,4 +73,4 @@ def _worst(tier: TierReport) -> str:
         return writing.NONE
     worst = max(known, key=lambda each: each.upper - each.margin)
     assert worst.estimate is not None
-    return f"{writing.points(worst.estimate)} [{writing.points(worst.lower)}, {writing.points(worst.upper)}]"
+    return writing.limits(Figure(value=worst.estimate, lower=worst.lower, upper=worst.upper), writing.points)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from service.charts.chart import chart
 from service.charts.distribution import Spread, distribution
 from service.report import writing
-from service.report.blocks import Block, Bullets, Drawing, Folded, Formula, Paragraph, Section, Table, rows
+from service.report.blocks import Block, Bullets, Drawing, Folded, Formula, Paragraph, Section, Table, beside
 from service.report.document import Report, TierReport
 from service.report.measured import Latency, Load, Metric
 from service.report.shared import named, reason, style_of
@@ -21,7 +21,9 @@ def latency(report: Report, say: Words) -> Section:
     measured = [(each, each.load) for each in report.tiers if each.load is not None]
     title = say("latency.title")
     if not measured:
-        return Section(anchor="latency", title=title, blocks=(Paragraph(text=say("latency.nothing"), tone="wait"),))
+        return Section(
+            anchor="latency", title=title, blocks=(Paragraph(text=say("latency.nothing"), tone="wait"),)
+        )
     blocks: list[Block] = [Paragraph(text=say("latency.about"))]
     for metric in Metric:
         blocks.extend(_drawing(report, metric, say))
@@ -115,48 +117,48 @@ def _cells(tier: TierReport, found: Latency, say: Words) -> tuple[str, ...]:
 
 
 def _slo_table(measured: list[tuple[TierReport, Load]], say: Words) -> Table:
-    head = ("tier", "offered", "passed", "failed", "pass_rate", "rise", "margin")
-    return Table(
-        caption=say("latency.slo"),
-        head=(say("glance.tier"), *(say(f"latency.{name}") for name in head[1:])),
-        rows=rows(
-            *(
-                (
-                    named(say, tier),
-                    writing.count(load.offered),
-                    writing.count(load.passed),
-                    say("punctuation.list").join(
-                        f"{reason(say, fault)} {writing.count(many)}" for fault, many in load.failed.items()
-                    )
-                    or "0",
-                    writing.figure(load.pass_rate, writing.per_cent),
-                    writing.figure(load.rise, writing.points),
-                    writing.or_none(load.margin, writing.margin),
-                )
-                for tier, load in measured
-            )
-        ),
-    )
+    def cells(load: Load) -> tuple[str, ...]:
+        failed = [f"{reason(say, fault)} {writing.count(many)}" for fault, many in load.failed.items()]
+        return (
+            writing.count(load.offered),
+            writing.count(load.passed),
+            say("punctuation.list").join(failed) or "0",
+            writing.figure(load.pass_rate, writing.per_cent),
+            writing.figure(load.rise, writing.points),
+            writing.or_none(load.margin, writing.margin),
+        )
+
+    head = ("offered", "passed", "failed", "pass_rate", "rise", "margin")
+    return _beside("latency.slo", head, measured, cells, say)
 
 
 def _generator_table(measured: list[tuple[TierReport, Load]], say: Words) -> Table:
+    def cells(load: Load) -> tuple[str, ...]:
+        return (
+            writing.count(load.blocks),
+            writing.count(len(load.invalid)),
+            say.known(f"arrivals.{load.arrivals}", load.arrivals or writing.NONE),
+            writing.or_none(load.asked_rate, writing.rate),
+            writing.or_none(load.achieved_rate, writing.rate),
+            writing.or_none(load.lag_p99_seconds, writing.time),
+            writing.or_none(load.identity_error_seconds, writing.time),
+        )
+
     head = ("blocks", "left_out", "arrivals", "asked", "achieved", "lag", "identity")
-    return Table(
-        caption=say("latency.generator"),
-        head=(say("glance.tier"), *(say(f"latency.{name}") for name in head)),
-        rows=rows(
-            *(
-                (
-                    named(say, tier),
-                    writing.count(load.blocks),
-                    writing.count(len(load.invalid)),
-                    say.known(f"arrivals.{load.arrivals}", load.arrivals or writing.NONE),
-                    writing.or_none(load.asked_rate, writing.rate),
-                    writing.or_none(load.achieved_rate, writing.rate),
-                    writing.or_none(load.lag_p99_seconds, writing.time),
-                    writing.or_none(load.identity_error_seconds, writing.time),
-                )
-                for tier, load in measured
-            )
-        ),
+    return _beside("latency.generator", head, measured, cells, say)
+
+
+def _beside(
+    caption: str,
+    head: tuple[str, ...],
+    measured: list[tuple[TierReport, Load]],
+    cells: Callable[[Load], tuple[str, ...]],
+    say: Words,
+) -> Table:
+    columns = [cells(load) for _, load in measured]
+    return beside(
+        say(caption),
+        say("costs.figure"),
+        tuple(named(say, tier) for tier, _ in measured),
+        [(say(f"latency.{name}"), [column[line] for column in columns]) for line, name in enumerate(head)],
     )

@@ -31,7 +31,17 @@ from service.report.shared import (
 )
 from service.report.words import Words
 
-HEAD = ("criterion", "role", "decision", "estimate", "margin", "pairs", "harm", "benefit", "single_look", "control")
+HEAD = (
+    "criterion",
+    "decision",
+    "estimate",
+    "margin",
+    "pairs",
+    "harm",
+    "benefit",
+    "single_look",
+    "control",
+)
 
 
 def quality(report: Report, say: Words) -> Section | None:
@@ -90,6 +100,12 @@ def _verdict(report: Report, tier: TierReport, verdict: VerdictFigures, say: Wor
         yield Folded(title=say("quality.reasons"), blocks=(Bullets(items=tuple(reasons), foreign=True),))
 
 
+def _labelled(finding: Finding, say: Words) -> str:
+    """The criterion, and its role where that is not to decide."""
+    name = criterion(say, finding.criterion)
+    return name if finding.role is Role.DECISIVE else f"{name} ({say(f'role.{finding.role}')})"
+
+
 def _forest_row(finding: Finding, say: Words) -> ForestRow:
     return ForestRow(
         label=criterion(say, finding.criterion),
@@ -127,12 +143,15 @@ def _in_words(verdict: VerdictFigures, say: Words) -> str:
 
 def _cells(finding: Finding, say: Words) -> tuple[str, ...]:
     return (
-        criterion(say, finding.criterion),
-        say(f"role.{finding.role}"),
+        _labelled(finding, say),
         decided(say, finding.decision) + (f" ({say('quality.warn')})" if finding.warn else ""),
         writing.interval(finding.estimate, finding.lower, finding.upper, writing.points, finding.level),
         ("± " if finding.both_ways else "") + writing.margin(finding.margin),
-        say("quality.pairs_of", pairs=writing.count(finding.n), conversations=writing.count(finding.conversations)),
+        say(
+            "quality.pairs_of",
+            pairs=writing.count(finding.n),
+            conversations=writing.count(finding.conversations),
+        ),
         writing.count(finding.harm),
         writing.count(finding.benefit),
         writing.figure(finding.single_look, writing.points),

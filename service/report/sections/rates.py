@@ -63,7 +63,9 @@ def _goodput(report: Report, say: Words) -> Iterator[Block]:
             text=say("punctuation.between_sentences").join(told),
             head=[say("glance.tier"), *(say(f"rates.{name}") for name in _POINT_HEAD)],
             rows=[
-                (named(say, tier), *_point_cells(point, say)) for tier, sweep in swept for point in sweep.points
+                (named(say, tier), *_point_cells(point, say))
+                for tier, sweep in swept
+                for point in sweep.points
             ],
         ),
         numbers_title=say("rates.numbers"),
@@ -133,7 +135,10 @@ def _concurrency(report: Report, say: Words) -> Iterator[Block]:
             name="concurrency",
             title=say("rates.concurrency_chart"),
             text=say("punctuation.between_sentences").join(told),
-            head=[say("glance.tier"), *(say(f"rates.{name}") for name in ("at_once", "tpot", "throughput", "usable"))],
+            head=[
+                say("glance.tier"),
+                *(say(f"rates.{name}") for name in ("at_once", "tpot", "throughput", "usable")),
+            ],
             rows=[
                 (
                     named(say, tier),

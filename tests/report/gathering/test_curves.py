@@ -14,7 +14,12 @@ from service.report.gathering.curves import MOST_POINTS, concurrency, engine, sw
 
 
 def at_rate(rate: float, goodput: float, part: Part = Part.SWEEP, **more: Any) -> BlockFigures:
-    told: dict[str, Any] = {"offered": 100, "passed": 99, "ttft": Quantiles(n=100, p95=0.2), "goodput": goodput}
+    told: dict[str, Any] = {
+        "offered": 100,
+        "passed": 99,
+        "ttft": Quantiles(n=100, p95=0.2),
+        "goodput": goodput,
+    }
     return BlockFigures(plan=BlockPlan(tier="w8a8", part=part, rate=rate, window_seconds=10), **(told | more))
 
 
@@ -31,18 +36,31 @@ def documents(*blocks: BlockFigures) -> list[Any]:
 
 def test_a_sweep_has_its_search_and_the_fresh_blocks_apart() -> None:
     blocks = documents(
-        at_rate(4, 400), at_rate(8, 790, invalid=("over_saturated: x",)), at_rate(8, 800, part=Part.COST), at_once(4, 0.02)
+        at_rate(4, 400),
+        at_rate(8, 790, invalid=("over_saturated: x",)),
+        at_rate(8, 800, part=Part.COST),
+        at_once(4, 0.02),
     )
     found = sweep(blocks, {"rate": 8.0, "goodput": 800.0, "reached": True, "told": "highest of three"})
     assert found is not None
-    assert [(each.rate, each.goodput, each.fresh) for each in found.points] == [(4, 400, False), (8, 790, False), (8, 800, True)]
+    assert [(each.rate, each.goodput, each.fresh) for each in found.points] == [
+        (4, 400, False),
+        (8, 790, False),
+        (8, 800, True),
+    ]
     assert found.points[1].invalid == ("over_saturated: x",)
-    assert (found.points[0].pass_rate, found.points[0].ttft_p95_seconds, found.points[0].tpot_p95_seconds) == (0.99, 0.2, None)
+    assert (
+        found.points[0].pass_rate,
+        found.points[0].ttft_p95_seconds,
+        found.points[0].tpot_p95_seconds,
+    ) == (0.99, 0.2, None)
     assert (found.best_rate, found.note) == (8.0, "highest of three")
 
 
 def test_a_best_rate_that_was_not_reached_is_none() -> None:
-    found = sweep(documents(at_rate(4, 400)), {"rate": 4.0, "goodput": 400.0, "reached": False, "told": "budget"})
+    found = sweep(
+        documents(at_rate(4, 400)), {"rate": 4.0, "goodput": 400.0, "reached": False, "told": "budget"}
+    )
     assert found is not None
     assert (found.best_rate, found.note) == (None, "budget")
     assert sweep([], None) is None
@@ -56,7 +74,11 @@ def test_the_search_for_concurrency_has_its_curve_and_limit() -> None:
     told = {"concurrency": 4, "reached": True, "limit_seconds": 0.04, "told": "8 is too many"}
     found = concurrency(blocks, told, 0.05)
     assert found is not None
-    assert [(each.concurrency, each.tpot_p95_seconds) for each in found.points] == [(4, 0.02), (8, 0.05), (16, None)]
+    assert [(each.concurrency, each.tpot_p95_seconds) for each in found.points] == [
+        (4, 0.02),
+        (8, 0.05),
+        (16, None),
+    ]
     assert (found.largest, found.limit_seconds, found.note) == (4, 0.04, "8 is too many")
     not_reached = concurrency(blocks, {**told, "reached": False}, 0.05)
     assert not_reached is not None

@@ -49,7 +49,7 @@ def test_a_whole_job_is_told_with_its_own_numbers(db: Database) -> None:
     assert found.single_look is not None
     assert found.single_look.level == 0.9
     assert bf16.load is not None
-    assert bf16.load.offered == 8 * 400
+    assert bf16.load.offered == 8 * 200
     ttft = bf16.load.latency(Metric.TTFT)
     assert ttft is not None
     assert 0.1 < ttft.quantiles["0.5"].value < 0.2
@@ -63,7 +63,9 @@ def test_a_whole_job_is_told_with_its_own_numbers(db: Database) -> None:
     assert w8a8.money is not None
     assert bf16.money.unit_cost is not None
     assert w8a8.money.unit_cost is not None
-    assert bf16.money.unit_cost.value / w8a8.money.unit_cost.value == pytest.approx(2, rel=0.1), "twice as fast"
+    assert bf16.money.unit_cost.value / w8a8.money.unit_cost.value == pytest.approx(2, rel=0.1), (
+        "twice as fast"
+    )
     assert w8a8.money.net_benefit is not None
     assert w8a8.money.retry_rate is not None, "from structured output that fails"
     assert report.ledger is not None
@@ -159,7 +161,9 @@ def test_one_that_ended_long_ago_is_made_when_it_is_asked_for(db: Database) -> N
 
 def test_a_document_that_cannot_be_read_is_made_again(db: Database) -> None:
     job = job_over(db, *run())
-    keep_report(db, job.job_id, model="m", ended_at=NOW, made_at=NOW, document='{"schema": "tiergate.report/0"}')
+    keep_report(
+        db, job.job_id, model="m", ended_at=NOW, made_at=NOW, document='{"schema": "tiergate.report/0"}'
+    )
     assert report_of(sources(db), job.job_id, now=NOW + 90_000).run.id == job.job_id
 
 

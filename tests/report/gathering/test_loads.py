@@ -17,14 +17,17 @@ from service.load.plan import BlockPlan, Part
 from service.report.gathering.loads import OVER_SATURATED, loads, rounds
 from service.report.measured import Load, Metric
 from tests.report.gathering.jobs import run
-from tests.workers.load_tiers import ModelTier, tiers
+from tests.workers.load_tiers import ModelTier, manifest_of, tiers
+from tests.workers.test_load_plan import PLAN
 from workers.load_reading import rounds_of
 
 SLO = {"ttft_seconds": 1.0, "tpot_seconds": 0.05}
 TIERS = ("bf16", "w8a8")
 
 
-def block(tier: str, *, ttft: tuple[float | None, ...], tokens: tuple[int, ...] | None = None, **more: Any) -> BlockFigures:
+def block(
+    tier: str, *, ttft: tuple[float | None, ...], tokens: tuple[int, ...] | None = None, **more: Any
+) -> BlockFigures:
     """One block; what has no TTFT failed."""
     told = tokens if tokens is not None else tuple(0 if each is None else 10 for each in ttft)
     met = tuple(each is not None and each <= 1.0 for each in ttft)
@@ -53,9 +56,12 @@ def test_the_reason_of_a_block_that_could_not_keep_up_begins_as_load_runs_have_i
     assert OVER_SATURATED == THEIRS
 
 
-@given(st.lists(st.tuples(*(st.sampled_from(("", f"{THEIRS}: x", "generator_lag: y")),) * 2), max_size=4), st.booleans())
+@given(
+    st.lists(st.tuples(*(st.sampled_from(("", f"{THEIRS}: x", "generator_lag: y")),) * 2), max_size=4),
+    st.booleans(),
+)
 def test_rounds_are_those_of_the_gate(reasons: list[tuple[str, str]], unfinished: bool) -> None:
-    manifest, _ = run()
+    manifest = manifest_of(TIERS, PLAN)
     blocks = [
         block(tier, ttft=(0.1,), invalid=(reason,) if reason else ())
         for both in reasons
@@ -72,7 +78,9 @@ def test_counts_are_sums_over_the_rounds_that_count() -> None:
         block("w8a8", ttft=(0.1, 2.0), failed={"timeout": 1}, identity_error=1e-5),
         block("bf16", ttft=(0.1, 0.2), invalid=("generator_lag: 50 ms",)),
         block("w8a8", ttft=(0.1, 0.1)),
-        block("bf16", ttft=(0.3, None), lag_p99=0.003, asked_rate=4.2, achieved_rate=4.0, failed={"cut_off": 1}),
+        block(
+            "bf16", ttft=(0.3, None), lag_p99=0.003, asked_rate=4.2, achieved_rate=4.0, failed={"cut_off": 1}
+        ),
         block("w8a8", ttft=(0.1, 0.2), failed={"timeout": 2}),
     )
     bf16, w8a8 = found["bf16"], found["w8a8"]
@@ -88,7 +96,9 @@ def test_counts_are_sums_over_the_rounds_that_count() -> None:
 
 def test_quantiles_are_those_of_all_requests_and_a_failure_is_later_than_any() -> None:
     times = tuple(0.1 + place / 1000 for place in range(100))
-    found = read(block("bf16", ttft=(*times, None, None)), block("w8a8", ttft=times))["bf16"].latency(Metric.TTFT)
+    found = read(block("bf16", ttft=(*times, None, None)), block("w8a8", ttft=times))["bf16"].latency(
+        Metric.TTFT
+    )
     assert found is not None
     assert (found.n, found.never, found.limit_seconds) == (102, 2, 1.0)
     both = [*times, math.inf, math.inf]
@@ -105,9 +115,9 @@ def test_quantiles_are_those_of_all_requests_and_a_failure_is_later_than_any() -
 
 
 def test_a_request_of_one_token_has_no_tpot_and_is_no_failure() -> None:
-    found = read(
-        block("bf16", ttft=(0.1, 0.1, None), tokens=(10, 1, 0)), block("w8a8", ttft=(0.1,) * 3)
-    )["bf16"].latency(Metric.TPOT)
+    found = read(block("bf16", ttft=(0.1, 0.1, None), tokens=(10, 1, 0)), block("w8a8", ttft=(0.1,) * 3))[
+        "bf16"
+    ].latency(Metric.TPOT)
     assert found is not None
     assert (found.n, found.never) == (2, 1)
     assert found.limit_seconds == 0.05

@@ -53,12 +53,22 @@ def test_the_baseline_has_the_level_of_the_gates_and_no_net_benefit() -> None:
     found = prices({"cost": [arm("bf16"), arm()], "gates": [gate(alpha=0.01)]}, {})
     assert found["bf16"].unit_cost is not None
     assert found["bf16"].unit_cost.level == pytest.approx(0.98)
-    assert (found["bf16"].net_benefit, found["bf16"].retry_rate, found["bf16"].effective_cost) == (None, None, None)
+    assert (found["bf16"].net_benefit, found["bf16"].retry_rate, found["bf16"].effective_cost) == (
+        None,
+        None,
+        None,
+    )
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"price_per_hour": None}, {"mean_output_tokens": None}, {"goodputs": []}, {"goodputs": [1.0]}, {"goodputs": [1.0, 0.0]}],
+    [
+        {"price_per_hour": None},
+        {"mean_output_tokens": None},
+        {"goodputs": []},
+        {"goodputs": [1.0]},
+        {"goodputs": [1.0, 0.0]},
+    ],
 )
 def test_what_is_not_known_is_no_number(changes: dict[str, Any]) -> None:
     found = prices({"cost": [arm(**changes)], "gates": []}, {"w8a8": RETRY})["w8a8"]
@@ -66,7 +76,9 @@ def test_what_is_not_known_is_no_number(changes: dict[str, Any]) -> None:
 
 
 def test_a_rate_from_two_sources_has_no_limits() -> None:
-    found = prices({"cost": [arm()]}, {"w8a8": RetryRate(value=0.2, lower=None, upper=None, source="both")})["w8a8"]
+    found = prices({"cost": [arm()]}, {"w8a8": RetryRate(value=0.2, lower=None, upper=None, source="both")})[
+        "w8a8"
+    ]
     assert found.retry_rate is not None
     assert found.retry_rate.level is None
 
