@@ -11,9 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from evaluators.beside import beside, ratio_range
 from evaluators.exchange import Answer, Fault, Format, Request
 from evaluators.repetition import flooded, loop_in
-from evaluators.score import Score, excerpt
+from evaluators.score import Detail, Score, excerpt
 from evaluators.scripts import switched_to
 
 _BROKEN_TEXT = re.compile(
@@ -68,6 +69,16 @@ class AnswerHealth:
                 reason = f"expected the language of the request, found {to} letters that it has none of"
                 return _fail("language_switch", reason, answer.text)
         return Score(passed=True, label="ok")
+
+    def details(self, baseline: Answer, candidate: Answer) -> tuple[Detail, ...]:
+        """The ratio of lengths by range; whether tools and ends differ. Nothing of what was said."""
+        found = beside(baseline, candidate)
+        told = (
+            (found.length_ratio is not None, Detail("length", ratio_range(found.length_ratio or 1.0))),
+            (not found.tool_choice_agrees, Detail("tool choice", "differs")),
+            (not found.finish_reason_agrees, Detail("finish reason", "differs")),
+        )
+        return tuple(detail for is_told, detail in told if is_told)
 
     def score_fault(self, request: Request, fault: Fault) -> Score:
         """A generation that broke: `engine_error` if it smells of numbers that are none, else `fault`."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from evaluators.exchange import Answer
+
+_STEPS = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
+_RANGES = ("under 1/4", "1/4 to 1/2", "1/2 to 4/5", "4/5 to 5/4", "5/4 to 2", "2 to 4", "over 4")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,11 @@ def beside(first: Answer, second: Answer) -> Beside:
         finish_reason_agrees=first.finish_reason == second.finish_reason,
         same_text=first.text == second.text,
     )
+
+
+def ratio_range(ratio: float) -> str:
+    """The range of a ratio, each from its lower end on: `4/5 to 5/4`."""
+    return _RANGES[bisect_right(_STEPS, ratio)]
 
 
 def _ratio(first: int, second: int) -> float | None:

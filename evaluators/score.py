@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple, Protocol, TypeGuard
 
@@ -135,6 +135,18 @@ def compares(evaluator: Evaluator) -> TypeGuard[Comparing]:
     return callable(getattr(evaluator, "compare", None))
 
 
+class Detailing(Evaluator, Protocol):
+    """What judges answers one by one, and has something to count of the two side by side besides."""
+
+    def details(self, baseline: Answer, candidate: Answer) -> tuple[Detail, ...]:
+        """Counted with the pair; no score rests on it."""
+
+
+def details(evaluator: Evaluator) -> TypeGuard[Detailing]:
+    """Whether it counts something of both answers."""
+    return callable(getattr(evaluator, "details", None))
+
+
 class Preparing(Evaluator, Protocol):
     """What reads a request once before it judges answers to it, such as its schemas."""
 
@@ -207,6 +219,8 @@ def _score_arms(
     if slow == len(scores):
         # Both arms are slow: it is the request (its schema, say) that is expensive to judge.
         return Unscored(reason=UnscoredReason.TIME_LIMIT, detail="both answers ran into the time limit")
+    if details(evaluator) and isinstance(baseline, Answer) and isinstance(candidate, Answer):
+        scores[1] = replace(scores[1], details=evaluator.details(baseline, candidate))
     return PairScore(
         evaluator=evaluator.name, version=evaluator.version, baseline=scores[0], candidate=scores[1]
     )

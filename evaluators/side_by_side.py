@@ -7,21 +7,17 @@ what a field says is `field_agreement`'s.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from typing import ClassVar
 
 from evaluators.beside import Beside, beside
 from evaluators.exchange import Answer, Fault, Request
-from evaluators.score import Detail, NotApplicable, Score
+from evaluators.score import NotApplicable, Score
 
 RATIO = 2.0
 """From here on an answer is much longer; from its inverse on, much shorter."""
 LEAST = 80
 """Characters that one of the two has at least: below, twice as long is a word more."""
-_STEPS = (0.25, 0.5, 0.8, 1.25, 2.0, 4.0)
-_RANGES = ("under 1/4", "1/4 to 1/2", "1/2 to 4/5", "4/5 to 5/4", "5/4 to 2", "2 to 4", "over 4")
-"""Of ratios, each from its lower end on; in the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +43,7 @@ class SideBySide:
         label, reason = _class_of(found, baseline, candidate)
         return (
             Score(passed=True, label="reference"),
-            Score(passed=label == "alike", label=label, reason=reason, details=_details(found)),
+            Score(passed=label == "alike", label=label, reason=reason),
         )
 
 
@@ -68,19 +64,3 @@ def _class_of(found: Beside, baseline: Answer, candidate: Answer) -> tuple[str, 
 
 def _called(answer: Answer) -> str:
     return f"{len(answer.tool_calls)} calls" if answer.tool_calls else "no call"
-
-
-def _details(found: Beside) -> tuple[Detail, ...]:
-    """Ratios by range, and what agrees; nothing of what was said."""
-    told = [
-        Detail(name, _RANGES[bisect_right(_STEPS, ratio)])
-        for name, ratio in (("length", found.length_ratio), ("tokens", found.token_ratio))
-        if ratio is not None
-    ]
-    for name, agrees in (
-        ("tool choice", found.tool_choice_agrees),
-        ("finish reason", found.finish_reason_agrees),
-        ("every character", found.same_text),
-    ):
-        told.append(Detail(name, "agrees" if agrees else "differs"))
-    return tuple(told)

@@ -235,7 +235,7 @@ def row_of(judged: Judged, *, item: int, origin: str, own_stratum: str = "") -> 
             candidate_reason=judged.candidate.reason[:MOST_REASON],
             origin=origin,
             own_stratum=own_stratum,
-            details=judged.candidate.details or _failures(judged),
+            details=(*judged.candidate.details, *_failures(judged)),
         )
     if isinstance(judged, NotApplicable):
         return PairRow(

@@ -30,7 +30,9 @@ def differences(
     tier: TierArgument,
     evaluator: Annotated[
         str,
-        typer.Option("--evaluator", help="field_agreement, side_by_side, or one whose failures to count."),
+        typer.Option(
+            "--evaluator", help="field_agreement, answer_health, or another whose failures to count."
+        ),
     ] = "field_agreement",
     config: ConfigOption = None,
     url: UrlOption = None,
@@ -46,9 +48,7 @@ def differences(
     \b
     Which fields of structured answers change?
       tiergate differences qwen3-32b w8a8
-    Are answers longer or shorter, and do they end alike?
-      tiergate differences qwen3-32b w8a8 --evaluator side_by_side
-    Loops, floods, empty answers, switches of language, engine errors: how often in each arm?
+    Are answers longer or shorter? Loops, floods, switches of language, engine errors: how often in each arm?
       tiergate differences qwen3-32b w8a8 --evaluator answer_health
     """
     with asking(config, url, token, token_file) as client:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from evaluators import ASKED_FOR
 from evaluators.score import Evaluator
 from service.fleet import Slo
 from service.proxy.config import ClientLimits, Mirroring, ProxyConfig, Timeouts
@@ -77,6 +78,7 @@ def build(
         findings.add(("proxy", "default_model"), f"no model has this name; did you mean `{known}`?")
     if findings.entries or policy is None:
         return None
+    asked = {criterion.evaluator for criterion in policy.criteria}
     keyring = places.keyring(shape, beside, state_dir, redis_url, environ, findings, make=make_key)
     if keyring is None:
         return None
@@ -160,7 +162,7 @@ def build(
         shadow_job=build_shadow_job(shape.shadow_job, proxy_admin=admin_listen.url()),
         corpus=corpus,
         promotion=build_promotion(shape.policy.promotion),
-        evaluators=tuple(judging),
+        evaluators=tuple(each for each in judging if each.name in asked or each not in ASKED_FOR),
         adjudication=adjudication,
         probe=probe,
         probes={name: build_probe(model.probe, probe) for name, model in shape.models.items()},

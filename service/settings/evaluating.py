@@ -16,6 +16,7 @@ import evaluators
 from evaluators.score import Evaluator
 
 GROUP = "tiergate.evaluators"
+OURS = (*evaluators.ALL, *evaluators.ASKED_FOR)
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _VERSION = re.compile(r"[!-~]{1,32}")
 _METHODS = ("applies", "score", "score_fault")
@@ -32,16 +33,14 @@ class Installed:
 
 def known() -> tuple[str, ...]:
     """The names that a policy may use. Reads what packages say of themselves and runs none of their code."""
-    return tuple(
-        dict.fromkeys([*(each.name for each in evaluators.ALL), *(each.name for each in _offered())])
-    )
+    return tuple(dict.fromkeys([*(each.name for each in OURS), *(each.name for each in _offered())]))
 
 
 def installed() -> Installed:
     """Loads what packages offer; one that raises, or is no evaluator, is a problem and stops no other."""
     offered = _offered()
-    taken = Counter([*(each.name for each in evaluators.ALL), *(each.name for each in offered)])
-    found: list[Evaluator] = list(evaluators.ALL)
+    taken = Counter([*(each.name for each in OURS), *(each.name for each in offered)])
+    found: list[Evaluator] = list(OURS)
     problems: list[str] = []
     for each in offered:
         try:

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-import evaluators
 from service.settings.build import build
 from service.settings.complaints import complaints
 from service.settings.document import Document, Unreadable, read_document
-from service.settings.evaluating import Installed, installed, known
+from service.settings.evaluating import OURS, Installed, installed, known
 from service.settings.problems import Findings, Problem, SettingsError
 from service.settings.shape import TiergateShape
 from service.settings.values import Settings
@@ -35,7 +34,7 @@ def load(
     problems = list(document.problems)
     settings: Settings | None = None
     names = known()
-    judging = installed() if judges else Installed(evaluators=evaluators.ALL)
+    judging = installed() if judges else Installed(evaluators=OURS)
     problems += [Problem(message=message) for message in judging.problems]
     try:
         shape = TiergateShape.model_validate(document.content, context={"known": names})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import evaluators
 from service.decision.failure_chain import RETRY_OR_ESCALATE, FailureChain
 from service.decision.policy import (
     DECISIVE_BY_DEFAULT,
@@ -35,7 +36,8 @@ def build_policy(
     `failure`: what one costs, unless the policy says it itself.
     """
     named = shape.criteria or dict.fromkeys(DECISIVE_BY_DEFAULT)
-    others = [name for name in known if name not in named and name not in DECISIVE_BY_DEFAULT]
+    unasked = {*DECISIVE_BY_DEFAULT, *(each.name for each in evaluators.ASKED_FOR)}
+    others = [name for name in known if name not in named and name not in unasked]
     criteria: list[Criterion] = []
     for name, criterion in [*named.items(), *((name, None) for name in others)]:
         place: Place = ("policy", "criteria", name)

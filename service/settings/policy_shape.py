@@ -14,7 +14,9 @@ from service.settings.promotion import PromotionShape
 
 def _evaluator(name: str, asked: ValidationInfo) -> str:
     """Of the `known` that the reader looked up; else of ours."""
-    known = (asked.context or {}).get("known") or [evaluator.name for evaluator in evaluators.ALL]
+    known = (asked.context or {}).get("known") or [
+        evaluator.name for evaluator in (*evaluators.ALL, *evaluators.ASKED_FOR)
+    ]
     if name not in known:
         there_are = ", ".join(known)
         raise ValueError(

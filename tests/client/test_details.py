@@ -42,7 +42,7 @@ def test_ratios_stand_in_their_order() -> None:
             "control": {"4/5 to 5/4": 4},
         },
         {"name": "finish reason", "candidate": {"agrees": 4}, "control": {"agrees": 3, "differs": 1}},
-        evaluator="side_by_side",
+        evaluator="answer_health",
     )
     assert [line.split("  ")[0] for line in text[3:8]] == [
         "length",

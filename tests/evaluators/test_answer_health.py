@@ -8,6 +8,7 @@ import pytest
 
 from evaluators.answer_health import AnswerHealth
 from evaluators.exchange import Answer, Fault, FaultKind, Format, Needle, Request, ToolCall
+from evaluators.score import PairScore, score_pair
 
 HEALTH = AnswerHealth()
 LOOP = "I will now look at this once more. " * 12
@@ -111,3 +112,30 @@ def test_numbers_that_are_none_show_in_answers_that_came(
 def test_thinking_that_the_request_hides_is_no_sign(make_request: Callable[..., Request]) -> None:
     hidden = make_request(body={"include_reasoning": False})
     assert HEALTH.score(hidden, Answer(finish_reason="length", completion_tokens=64)).label == "empty"
+
+
+@pytest.mark.parametrize(
+    ("candidate", "details"),
+    [
+        (Answer(text="a" * 180, finish_reason="stop"), {("length", "4/5 to 5/4", 1)}),
+        (Answer(text="a" * 120, finish_reason="stop"), {("length", "1/2 to 4/5", 1)}),
+        (
+            Answer(text="a" * 900, finish_reason="length"),
+            {("length", "over 4", 1), ("finish reason", "differs", 1)},
+        ),
+        (
+            Answer(tool_calls=(ToolCall(name="f", arguments="{}"),), finish_reason="stop"),
+            {("tool choice", "differs", 1)},
+        ),
+    ],
+)
+def test_lengths_are_counted_by_their_ratio_and_ends_and_tools_where_they_differ(
+    make_request: Callable[..., Request], candidate: Answer, details: set[tuple[str, str, int]]
+) -> None:
+    judged = score_pair(HEALTH, make_request(), Answer(text="a" * 200, finish_reason="stop"), candidate)
+    assert isinstance(judged, PairScore)
+    assert set(judged.candidate.details) == details
+    assert judged.baseline.details == ()
+    broke = score_pair(HEALTH, make_request(), Answer(text="a"), Fault(kind=FaultKind.CUT_OFF))
+    assert isinstance(broke, PairScore)
+    assert broke.candidate.details == ()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from evaluators.beside import beside
+from evaluators.beside import beside, ratio_range
 from evaluators.exchange import Answer, ToolCall
+from service.client.details import RANGES
 
 
 def calling(*names: str) -> Answer:
@@ -31,3 +32,9 @@ def test_tools_agree_in_any_order_and_as_often() -> None:
 
 def test_ends_agree_by_their_reason() -> None:
     assert not beside(Answer(finish_reason="stop"), Answer(finish_reason="length")).finish_reason_agrees
+
+
+def test_a_ratio_is_in_the_range_that_begins_at_it() -> None:
+    found = [ratio_range(ratio) for ratio in (0.1, 0.25, 0.5, 0.79, 0.8, 1.0, 1.25, 2.0, 4.0)]
+    assert found[2:6] == ["1/2 to 4/5", "1/2 to 4/5", "4/5 to 5/4", "4/5 to 5/4"]
+    assert [*dict.fromkeys(found)] == [*RANGES]

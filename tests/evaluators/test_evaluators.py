@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from evaluators import ALL
+from evaluators import ALL, ASKED_FOR
 from evaluators.exchange import Answer, Needle, Request
 from evaluators.score import NotApplicable, score_pair
 
@@ -19,6 +19,7 @@ def test_evaluators_have_their_names_and_versions_in_order() -> None:
         ("answer_health", "2"),
         ("passive_recall", "1"),
     ]
+    assert [(evaluator.name, evaluator.version) for evaluator in ASKED_FOR] == [("side_by_side", "1")]
 
 
 def test_a_probe_is_judged_for_recall_alone_and_a_request_for_all_else(

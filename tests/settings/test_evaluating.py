@@ -72,9 +72,9 @@ def answer(directory: Path, text: str) -> tuple[str, str]:
 
 
 def test_without_other_packages_there_are_ours() -> None:
-    assert installed().evaluators == evaluators.ALL
+    assert installed().evaluators == (*evaluators.ALL, *evaluators.ASKED_FOR)
     assert installed().problems == ()
-    assert known() == tuple(each.name for each in evaluators.ALL)
+    assert known() == tuple(each.name for each in (*evaluators.ALL, *evaluators.ASKED_FOR))
 
 
 def test_the_worked_example_scores_answers(packages: Path, ran: Ran, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_the_worked_example_is_shown_until_a_policy_names_it(
     assert told["new_epochs"] is True
     schema = json.loads(ran("-m", "service.cli", "schema").stdout)
     names = schema["$defs"]["PolicyShape"]["properties"]["criteria"]["propertyNames"]["enum"]
-    assert names == [*(each.name for each in evaluators.ALL), "no_placeholders"]
+    assert names == [*(each.name for each in (*evaluators.ALL, *evaluators.ASKED_FOR)), "no_placeholders"]
 
 
 def test_its_version_belongs_to_the_epoch_once_it_decides(
@@ -192,7 +192,7 @@ def test_a_package_that_cannot_be_used_is_named_and_stops_no_other(packages: Pat
         "print(json.dumps([[each.name for each in found.evaluators], found.problems]))"
     )
     names, problems = json.loads(ran("-c", code).stdout)
-    assert names == [*(each.name for each in evaluators.ALL), "no_placeholders"]
+    assert names == [*(each.name for each in (*evaluators.ALL, *evaluators.ASKED_FOR)), "no_placeholders"]
     assert len(problems) == len(BROKEN)
     for name, problem in zip(sorted(BROKEN), problems, strict=True):
         package = f"the evaluator '{name}' (acme_{name}:Sound) of the package 'acme-{name}' cannot be used: "
@@ -216,3 +216,17 @@ def test_commands_refuse_a_broken_package_and_tell_a_bug_as_such(
         assert refused.returncode == 2
         assert "of the package 'acme-broken' cannot be used: AttributeError" in refused.stderr
         assert "Traceback" not in refused.stderr
+
+
+def test_what_judges_only_if_asked_for_is_known_and_judges_once_a_policy_names_it(
+    loaded: Callable[..., Settings], minimal: dict[str, Any]
+) -> None:
+    silent = loaded(minimal)
+    assert "side_by_side" not in {each.name for each in silent.evaluators}
+    assert "side_by_side" not in {each.evaluator for each in silent.policy.criteria}
+    minimal["policy"] = {"criteria": {"structured_output": {}, "side_by_side": {"role": "shown"}}}
+    asked = loaded(minimal)
+    assert "side_by_side" in {each.name for each in asked.evaluators}
+    assert "side_by_side" in asked.onlookers
+    minimal["policy"]["criteria"]["side_by_side"] = {"margin": "5pp"}
+    assert "side_by_side" in {each.evaluator for each in loaded(minimal).policy.decisive}

@@ -14,7 +14,7 @@ import evaluators
 from service.settings.schema import json_schema
 from tests.settings.test_example import TEXT, switched_on
 
-KNOWN = [each.name for each in evaluators.ALL]
+KNOWN = [each.name for each in (*evaluators.ALL, *evaluators.ASKED_FOR)]
 PUBLISHED = Path(__file__).parents[2] / "docs" / "tiergate.schema.json"
 
 

@@ -184,7 +184,8 @@ def test_what_a_comparison_counts_comes_with_its_pair() -> None:
     passed = Score(passed=True, label="reference")
     failed = Score(passed=False, label="values_differ", details=(Detail("/a", "value"),))
     judged = PairScore(evaluator="f", version="1", baseline=passed, candidate=failed)
-    assert row_of(judged, item=0, origin="live").details == (("/a", "value", 1),)
+    found = row_of(judged, item=0, origin="live").details
+    assert found == (("/a", "value", 1), ("values_differ", "candidate", 1))
 
 
 def test_of_what_judges_one_answer_the_failed_classes_are_counted_by_arm() -> None:
