@@ -19,7 +19,8 @@ import httpx
 from service.load.clients import ClientCounts, breach, client_counts
 from service.store.database import Database, StoreUnusable
 from service.store.jobs import JobState, cancelled
-from service.store.load_blocks import LEASE_SECONDS, Block, Ending, hold_on
+from service.store.load_blocks import LEASE_SECONDS, Block, hold_on
+from service.store.turns import Ending
 
 log = logging.getLogger("tiergate.load")
 

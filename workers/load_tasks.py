@@ -20,7 +20,8 @@ from service.settings.questions import job_terms_of
 from service.store.database import StoreUnusable
 from service.store.job_terms import CannotBegin, JobTerms, begin
 from service.store.jobs import Cause
-from service.store.load_blocks import LOAD_TASK, settle_dropped, to_enqueue, waiting_for_turn
+from service.store.load_blocks import LOAD_TASK, to_enqueue
+from service.store.turns import settle_dropped, waiting_for_turn
 from workers.shadow_job import LoadRoom, run_load_block, turn
 
 log = logging.getLogger("tiergate.load")

@@ -25,16 +25,14 @@ from service.store.jobs import Job, JobState, read_job
 from service.store.load_blocks import (
     LEASE_SECONDS,
     Block,
-    Ending,
-    Turn,
     break_off,
     finish_block,
     give_back,
     lease_block,
     read_blocks,
-    take_turn,
 )
 from service.store.serving import in_service, targets_of
+from service.store.turns import Ending, Turn, take_turn
 from workers.load_findings import (
     Court,
     concurrency_findings,
@@ -82,7 +80,7 @@ def run_load_block(room: LoadRoom, job_id: str, number: int) -> str:
     owner = f"{room.worker}/{uuid4().hex[:8]}"
     block = lease_block(room.db, job_id, number, owner=owner, now=time.time(), seconds=room.lease_seconds)
     if block is None:
-        log.debug("block %d of job %s is settled or held", number, job_id)
+        log.info("block %d of job %s is settled, or somebody is at it", number, job_id)
         return "not_ours"
     job = read_job(room.db, job_id)
     if block.leases > MOST_ATTEMPTS:

@@ -19,8 +19,9 @@ from service.store.jobs import (
     list_jobs,
     read_job,
 )
-from service.store.load_blocks import Turn, finish_block, lease_block, take_turn
+from service.store.load_blocks import finish_block, lease_block
 from service.store.manifest import Manifest
+from service.store.turns import Turn, take_turn
 from tests.store.test_load_blocks import FIGURES, PLAN
 from tests.store.test_manifest import document
 
@@ -89,7 +90,9 @@ def test_one_whose_block_is_being_run_is_cancelled_by_its_holder(database: Datab
     assert (ended.state, ended.blocks_done) == (JobState.CANCELLED, 1)
 
 
-def test_progress_counts_what_is_done_and_what_was_spent_attempts_that_died_included(database: Database) -> None:
+def test_progress_counts_what_is_done_and_what_was_spent_attempts_that_died_included(
+    database: Database,
+) -> None:
     job = begun(database)
     outlook = Outlook(blocks=4, seconds=16.0)
     take_turn(database, job.job_id, 0, Turn(then=PLAN, outlook=outlook), now=NOW)
@@ -98,7 +101,12 @@ def test_progress_counts_what_is_done_and_what_was_spent_attempts_that_died_incl
     assert block is not None
     assert finish_block(database, block, figures=FIGURES, tokens=50, now=NOW + 15)
     found = read_job(database, job.job_id)
-    assert (found.blocks_done, found.seconds_done, found.seconds_spent, found.tokens_spent) == (1, 4.0, 8.0, 100)
+    assert (found.blocks_done, found.seconds_done, found.seconds_spent, found.tokens_spent) == (
+        1,
+        4.0,
+        8.0,
+        100,
+    )
     assert found.progress == 0.25
     assert (found.started_at, found.part, found.state) == (NOW, "slo", JobState.RUNNING)
 

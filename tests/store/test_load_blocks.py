@@ -17,8 +17,6 @@ from service.store.jobs import (
 )
 from service.store.load_blocks import (
     Block,
-    Ending,
-    Turn,
     break_off,
     finish_block,
     forget_columns,
@@ -26,12 +24,10 @@ from service.store.load_blocks import (
     hold_on,
     lease_block,
     read_blocks,
-    settle_dropped,
-    take_turn,
     to_enqueue,
-    waiting_for_turn,
 )
 from service.store.manifest import Manifest
+from service.store.turns import Ending, Turn, settle_dropped, take_turn, waiting_for_turn
 from tests.store.test_manifest import document
 
 NOW = 1_800_000_000.0
@@ -86,7 +82,9 @@ def test_a_job_without_a_block_waits_for_its_turn_which_is_taken_once(database: 
     assert block.state is BlockState.DUE
 
 
-def test_a_block_is_held_by_one_and_by_another_only_when_the_lease_ran_out(database: Database, job: Job) -> None:
+def test_a_block_is_held_by_one_and_by_another_only_when_the_lease_ran_out(
+    database: Database, job: Job
+) -> None:
     take_turn(database, job.job_id, 0, turn(), now=NOW)
     first = leased(database, job, owner="a")
     assert lease_block(database, job.job_id, 0, owner="b", now=NOW + 119) is None

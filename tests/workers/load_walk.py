@@ -1,0 +1,133 @@
+"""Shadow jobs in tests: engines of declared speed, a corpus, a configuration, and the pieces that run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from service.settings import Settings, load
+from service.settings.questions import job_terms_of
+from service.store.corpus import CorpusPlan, Drawn, Place, seal_request, take_in
+from service.store.database import Database
+from service.store.job_terms import begin
+from service.store.jobs import Cause, Job
+from tests.patience import PATIENCE
+from tests.workers.celery_parts import configuration
+from tests.workers.walk import KEYRING, MODEL
+
+ENGINE = Path(__file__).with_name("load_engine.py")
+CORPUS = "by-hand"
+
+
+@contextmanager
+def engine(**told: float) -> Iterator[str]:
+    """URL of a server of declared speed, in a process of its own."""
+    arguments = [part for name, value in told.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    process = subprocess.Popen([sys.executable, str(ENGINE), *arguments], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert select.select([process.stdout], [], [], PATIENCE)[0], "the engine does not start"
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@dataclass(kw_only=True)
+class Engines:
+    """Started one by one, ended together."""
+
+    stack: ExitStack
+
+    def __call__(self, **told: float) -> str:
+        return self.stack.enter_context(engine(**told))
+
+
+def fill_corpus(db: Database, *, requests: int = 12) -> None:
+    """Requests as an import brings them."""
+    place = Place(model=MODEL, name=CORPUS, stratum="short", tenant="t")
+    drawn = []
+    for number in range(requests):
+        body = json.dumps(
+            {"model": MODEL, "messages": [{"role": "user", "content": f"question {number}"}]}
+        ).encode()
+        digest = f"{number:064x}"
+        drawn.append(
+            Drawn(
+                place=place,
+                digest=digest,
+                original=digest,
+                rank=number / requests,
+                blob=seal_request(
+                    place,
+                    digest=digest,
+                    path="/v1/chat/completions",
+                    body=body,
+                    conversation=None,
+                    at=0.0,
+                    keyring=KEYRING,
+                ),
+            )
+        )
+    assert take_in(db, CorpusPlan(), drawn) == requests
+
+
+def settings_of(
+    directory: Path,
+    *,
+    redis_url: str,
+    database_url: str,
+    tiers: Sequence[tuple[str, str, float]],
+    plan: dict[str, Any],
+    **more: Any,
+) -> Settings:
+    """A configuration whose baseline serves from nowhere and is loaded where it is said; (name, URL, price)."""
+    (baseline, url, price), *candidates = tiers
+    ladder: list[dict[str, Any]] = [
+        {
+            "tier": baseline,
+            "backends": ["http://127.0.0.1:9"],
+            "shadow": [url],
+            "price_per_hour": price,
+        },
+        *({"tier": name, "backends": [url], "price_per_hour": price} for name, url, price in candidates),
+    ]
+    path = configuration(
+        directory,
+        redis_url=redis_url,
+        database_url=database_url,
+        ladder=ladder,
+        corpus={"use": CORPUS},
+        policy={"load_runs": {"slo_margin": "20pp"}, **more.pop("policy", {})},
+        shadow_job=plan,
+        **more,
+    )
+    text = path.read_text().replace("ladder:", "slo: {ttft: 800ms, tpot: 300ms}\n    ladder:", 1)
+    path.write_text(text)
+    return load(path, dict(os.environ))
+
+
+def begin_by_hand(
+    settings: Settings, db: Database, now: float, *, own_capacity: bool = False, **plan: Any
+) -> Job:
+    """A job as a person begins it; `plan` has what differs from the configuration."""
+    configured = settings.shadow_job.plan
+    changed = replace(configured, **plan)
+    return begin(
+        db,
+        job_terms_of(settings, db),
+        MODEL,
+        cause=Cause.REQUEST,
+        actor="ann",
+        now=now,
+        own_capacity=own_capacity,
+        plan=changed,
+    )

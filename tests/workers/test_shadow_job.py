@@ -1,0 +1,222 @@
+"""A whole shadow job in this process: real engines of declared speed, a real database, no Celery."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.decision.policy import Gate
+from service.fleet import Route
+from service.load.figures import BlockFigures
+from service.settings import Settings
+from service.store.database import Database
+from service.store.jobs import BlockState, Job, JobState, cancel_job, read_job
+from service.store.load_blocks import hold_on, lease_block, read_blocks
+from service.store.measurements import latest_measurement
+from service.store.routes import set_route
+from service.store.turns import waiting_for_turn
+from tests.conftest import ValkeyServer
+from tests.ports import free_port
+from tests.workers.load_walk import Engines, begin_by_hand, fill_corpus, settings_of
+from tests.workers.walk import MODEL
+from workers.load_room import open_load_room
+from workers.shadow_job import MOST_ATTEMPTS, LoadRoom, run_load_block, turn
+
+QUICK = {
+    "warm_up": "200ms",
+    "settle": "100ms",
+    "window": "3200ms",
+    "blocks": 8,
+    "rate": "20/s",
+    "arrivals": "constant",
+}
+"""Blocks of 0.4 s."""
+
+
+@pytest.fixture
+def engines() -> Iterator[Engines]:
+    with ExitStack() as stack:
+        yield Engines(stack=stack)
+
+
+@pytest.fixture
+def configured(tmp_path: Path, valkey: ValkeyServer, sqlite_url: str) -> Callable[..., Settings]:
+    def make(
+        baseline: str, candidate: str, *, prices: tuple[float, float] = (60.0, 60.0), **more: Any
+    ) -> Settings:
+        return settings_of(
+            tmp_path,
+            redis_url=valkey.url,
+            database_url=sqlite_url,
+            tiers=[("bf16", baseline, prices[0]), ("w8a8", candidate, prices[1])],
+            **{"plan": QUICK, **more},
+        )
+
+    return make
+
+
+@pytest.fixture
+def room_of() -> Iterator[Callable[..., LoadRoom]]:
+    rooms: list[LoadRoom] = []
+
+    def make(settings: Settings, **more: Any) -> LoadRoom:
+        made = open_load_room(
+            settings, worker="load@test", stopping=more.pop("stopping", lambda: False), lease_seconds=60.0
+        )
+        rooms.append(made)
+        return replace(made, **more)
+
+    yield make
+    for room in rooms:
+        room.close()
+
+
+def run_all(room: LoadRoom, job: Job, *, most: int = 200) -> Job:
+    """The job's blocks, one after the other, until it is over."""
+    turn(room, job.job_id)
+    for number in range(most):
+        if read_job(room.db, job.job_id).state.over:
+            break
+        run_load_block(room, job.job_id, number)
+    return read_job(room.db, job.job_id)
+
+
+def test_a_slow_tier_fails_the_slo_gate_and_the_same_tier_without_the_delay_does_not(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    fast, late = engines(seconds=0.05), engines(seconds=0.05, at_once=0, late=1.2)
+    settings = configured(fast, late)
+    job = run_all(room_of(settings), begin_by_hand(settings, db, time.time(), parts=("slo",)))
+    assert (job.state, job.reason) == (JobState.DONE, "")
+    findings = job.findings
+    assert findings is not None
+    gate = next(each for each in findings["gates"] if each["tier"] == "w8a8")
+    assert gate["shown"] == "failed", gate["reason"]
+    arms = {arm["tier"]: arm for arm in findings["slo"]["arms"]}
+    assert arms["w8a8"]["passed"] == 0
+    assert arms["bf16"]["offered"] == arms["w8a8"]["offered"] > 0
+    kept = latest_measurement(db, MODEL, "w8a8", Gate.SLO, gate["epoch"], since=0.0)
+    assert kept is not None
+    assert kept.run == 1
+    blocks = [BlockFigures.of(block.figures or {}) for block in read_blocks(db, job.job_id, columns=True)]
+    assert all(len(each.columns.met) == each.offered for each in blocks)
+
+
+def test_a_route_that_changes_under_a_job_aborts_it_naming_the_backend(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    fast = engines(seconds=0.02)
+    settings = configured(fast, engines(seconds=0.02))
+    job = begin_by_hand(settings, db, time.time(), parts=("slo",))
+    room = room_of(settings)
+    turn(room, job.job_id)
+    assert run_load_block(room, job.job_id, 0) == "done"
+    set_route(db, Route(model=MODEL, weights={"bf16": 95, "w8a8": 5}), at=time.time(), actor="ann")
+    assert run_load_block(room, job.job_id, 1) == "aborted"
+    ended = read_job(db, job.job_id)
+    candidate = settings.ladders[MODEL].tier("w8a8").backends[0].url
+    assert ended.state is JobState.ABORTED
+    assert f"w8a8: {candidate} serves clients as {MODEL}/w8a8" in ended.reason
+    assert ended.blocks_done == 1
+
+
+def test_a_block_that_is_held_is_not_run_and_one_that_ends_its_workers_ends_the_job(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    fast = engines(seconds=0.02)
+    settings = configured(fast, fast)
+    job = begin_by_hand(settings, db, time.time(), parts=("slo",))
+    room = room_of(settings)
+    turn(room, job.job_id)
+    long_ago = time.time() - 1000
+    for attempt in range(MOST_ATTEMPTS):
+        held = lease_block(db, job.job_id, 0, owner="dies", now=long_ago + 200 * attempt)
+        assert held is not None
+    hold_on(db, held, now=time.time())
+    assert run_load_block(room, job.job_id, 0) == "not_ours"
+    hold_on(db, held, now=long_ago, seconds=1.0)
+    assert run_load_block(room, job.job_id, 0) == "failed"
+    assert "was begun 3 times and never ended" in read_job(db, job.job_id).reason
+
+
+def test_a_worker_that_is_to_stop_gives_its_block_back_as_if_it_had_never_begun(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    fast = engines(seconds=0.02)
+    settings = configured(fast, fast, plan={**QUICK, "window": "10m"})
+    job = begin_by_hand(settings, db, time.time(), parts=("slo",))
+    turn(room_of(settings), job.job_id)
+    assert run_load_block(room_of(settings, stopping=lambda: True), job.job_id, 0) == "given_back"
+    [block] = read_blocks(db, job.job_id, done=False)
+    assert (block.state, block.leases) == (BlockState.DUE, 0)
+
+
+def test_a_cancelled_job_ends_in_the_middle_of_its_block(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    fast = engines(seconds=0.02)
+    settings = configured(fast, fast, plan={**QUICK, "window": "10m"})
+    job = begin_by_hand(settings, db, time.time(), parts=("slo",))
+    cancelling: list[Job] = []
+
+    def cancel_soon() -> bool:
+        if not cancelling and read_job(db, job.job_id).state is JobState.RUNNING:
+            cancelling.append(cancel_job(db, job.job_id, actor="bob", now=time.time()))
+        return False
+
+    room = room_of(settings, stopping=cancel_soon)
+    turn(room, job.job_id)
+    assert run_load_block(room, job.job_id, 0) == "cancelled"
+    ended = read_job(db, job.job_id)
+    assert (ended.state, ended.reason, ended.blocks_done) == (JobState.CANCELLED, "cancelled by bob", 0)
+
+
+def test_a_turn_that_a_dead_worker_left_is_taken_by_whoever_looks(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    fast = engines(seconds=0.02)
+    settings = configured(fast, fast)
+    job = begin_by_hand(settings, db, time.time(), parts=("slo",))
+    room = room_of(settings)
+    assert waiting_for_turn(db) == [job.job_id]
+    assert turn(room, job.job_id)
+    assert not turn(room, job.job_id), "there is a block by now"
+    assert run_load_block(room, job.job_id, 0) == "done"
+    assert [block.number for block in read_blocks(db, job.job_id, done=False)] == [0, 1]
+
+
+def test_a_tier_that_is_down_ends_the_job_and_says_so(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    settings = configured(engines(seconds=0.02), f"http://127.0.0.1:{free_port()}")
+    job = run_all(room_of(settings), begin_by_hand(settings, db, time.time(), parts=("slo",)))
+    assert job.state is JobState.FAILED
+    assert "w8a8 answered nothing in 2 blocks in a row" in job.reason
+    assert (job.findings or {})["gates"] == []
+
+
+def test_clients_are_watched_on_capacity_that_serves_and_without_a_proxy_to_ask_nothing_is_loaded(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    fast = engines(seconds=0.02)
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    settings = configured(fast, fast, plan={**QUICK, "watch": [nowhere]})
+    job = begin_by_hand(settings, db, time.time(), own_capacity=True)
+    room = room_of(settings)
+    turn(room, job.job_id)
+    assert run_load_block(room, job.job_id, 0) == "aborted"
+    assert f"the proxy at {nowhere} does not tell how its clients fare" in read_job(db, job.job_id).reason
