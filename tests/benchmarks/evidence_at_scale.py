@@ -167,7 +167,7 @@ def _write(connection: Connection, kinds: Sequence[Kind], number: itertools.coun
             of_units.append((unit, name, *place, *where, True, False, discordant, at, at))
             for item, (baseline, candidate) in enumerate(outcomes):
                 labels = ("ok" if baseline else "not_json", "ok" if candidate else "not_json")
-                of_pairs.append((unit, item, "scored", "", baseline, candidate, *labels, "", "", "live"))
+                of_pairs.append((unit, item, "scored", "", baseline, candidate, *labels, "", "", "live", ""))
     _insert(connection, units, of_units)
     _insert(connection, pairs, of_pairs)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -182,7 +183,7 @@ def postgres() -> Iterator[tuple[str, int]]:
                     time.sleep(0.05)
             yield url, server.pid
         finally:
-            server.terminate()
+            server.send_signal(signal.SIGINT)  # without waiting for who is still connected
             server.wait()
 
 
