@@ -65,6 +65,7 @@ def test_what_is_somebodys_is_masked_and_the_rest_stays(text: str, masked: str) 
         "0.13800138000",
         "213800138000",
         "the bearer certificates are void, and token: authentication",
+        "sk-slovak-translation-of npm_config_registry_url asia_pacific_southeast",
         "sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
         "",
     ],
@@ -171,7 +172,9 @@ def test_the_masks_that_come_with_it_have_names() -> None:
 
 digits = st.text("0123456789", min_size=4, max_size=4)
 somebodys = st.one_of(
-    st.builds("1{}7{}{}".format, st.sampled_from("3456789"), digits, digits.filter(lambda text: text != "0000")),
+    st.builds(
+        "1{}7{}{}".format, st.sampled_from("3456789"), digits, digits.filter(lambda text: text != "0000")
+    ),
     st.builds("{}@{}.example".format, st.text("abc.-x9", min_size=1), st.text("abz", min_size=1)),
     st.sampled_from(CARDS),
     st.just(KEY),
