@@ -118,8 +118,8 @@ class ScriptedBackend:
         try:
             while await self._one(reader, writer):
                 pass
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            pass  # streams of Python 3.11 log a cancelled connection as an error
         finally:
             self._writers.discard(writer)
             writer.close()
