@@ -12,7 +12,6 @@ engine_watch, clients  what engines tell meanwhile; whether clients still get wh
 reckoning, growth      from times to figures: goodput, limits, over-saturation
 order, extent          which block comes when; how long windows must be for the power of the gate
 sweep, crowd           the next rate, the next concurrency to try, from the blocks so far
-definitions            how each figure is defined, for whoever prints it
 
 What must not be loaded, since it serves, is told by `service.store.serving`.
 """

@@ -2,7 +2,7 @@
 
 A block is invalid, and no figure of it may be averaged with others, when
 
-- the generator was late: p99 of its lag beyond `Bounds.lag_seconds`, or fewer requests taken up than asked;
+- the generator was late: p99 of its lag beyond its bound, or fewer requests taken up than asked;
 - the tier was over-saturated: requests in flight grew over the window, beyond chance and by a share that
   matters, and so did TTFT (or they grew by half and more, as with an engine that takes everything in at
   once);
@@ -43,7 +43,9 @@ class Bounds:
     """Beyond which a block is invalid."""
 
     lag_seconds: float = 0.02
-    """p99 of the generator's lag."""
+    """p99 of the generator's lag, or `lag_share` where that is more."""
+    lag_share: float = 0.02
+    """The same, as a share of the SLO's TTFT: it adds to every TTFT, and so much decides nothing."""
     rate_share: float = 0.98
     """Of the asked requests, that must be taken up during the window."""
     growth: float = 0.2
@@ -99,15 +101,16 @@ def reckon(
         engine=tuple(engine),
         columns=_columns(window, slo),
     )
-    return replace(drafted, invalid=tuple(_reasons(drafted, bounds)))
+    most_lag = max(bounds.lag_seconds, bounds.lag_share * slo.ttft_seconds)
+    return replace(drafted, invalid=tuple(_reasons(drafted, bounds, most_lag)))
 
 
-def _reasons(block: BlockFigures, bounds: Bounds) -> Iterable[str]:
+def _reasons(block: BlockFigures, bounds: Bounds, most_lag: float) -> Iterable[str]:
     if not block.offered:
         yield "nothing_offered: no request was due in the window"
         return
-    if block.lag_p99 is not None and block.lag_p99 > bounds.lag_seconds:
-        yield f"{LAGGED}: p99 {block.lag_p99 * 1e3:.1f} ms > {bounds.lag_seconds * 1e3:g} ms"
+    if block.lag_p99 is not None and block.lag_p99 > most_lag:
+        yield f"{LAGGED}: p99 {block.lag_p99 * 1e3:.1f} ms > {most_lag * 1e3:g} ms"
     if block.asked_rate is not None and block.achieved_rate < bounds.rate_share * block.asked_rate:
         yield f"{LAGGED}: {block.achieved_rate:.3g} requests/s taken up, {block.asked_rate:.3g} were due"
     if ours := block.failed.get(OUT_OF_FILES):

@@ -131,6 +131,12 @@ def test_a_lagging_generator_makes_the_block_invalid() -> None:
     assert reckon(PLAN, steady(lag=0.03), slo=SLO, bounds=Bounds(lag_seconds=0.05)).valid
 
 
+def test_a_lag_that_is_little_beside_the_slo_spoils_nothing() -> None:
+    slow = Slo(ttft_seconds=2.0, tpot_seconds=0.1)
+    assert reckon(PLAN, steady(lag=0.03), slo=slow).valid
+    assert reckon(PLAN, steady(lag=0.05), slo=slow).lagged
+
+
 def test_requests_that_were_not_taken_up_in_time_make_the_block_invalid() -> None:
     requests = steady()
     stalled = [replace(each, begun=120.0) if 60 <= each.scheduled < 70 else each for each in requests]
