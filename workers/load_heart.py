@@ -1,7 +1,7 @@
 """What beats beside a block of load: its lease, whether it must end, and the clients it may disturb.
 
-A thread of its own, so that no waiting for SQL or a page of metrics holds up what is being timed. The loop that
-sends asks `objection` once a second.
+A thread of its own, so that no waiting for SQL or a page of metrics holds up what is being timed. The loop
+that sends asks `objection` once a second.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Heart:
         clients: Clients | None = None,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
-        """`stopping`: this worker is to end; `objecting` is asked every few seconds whether the job may go on."""
+        """`stopping`: this worker is to end; `objecting` says why the job may not go on, if it may not."""
         self._db = db
         self._block = block
         self._stopping = stopping

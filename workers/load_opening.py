@@ -1,4 +1,4 @@
-"""What is fixed before the first block of a shadow job: how long its SLO part must be for the power of its gate.
+"""What is fixed before a shadow job's first block: how long its SLO part must be for the power of its gate.
 
 From earlier jobs of the model, where there are any: which share of its requests the baseline missed, and how
 alike requests of one block are. Without any, 1 % and not alike at all, which the first job then finds out.

@@ -75,9 +75,7 @@ def requests_of(
     Strata are kept in equal numbers, whatever their share of the traffic, so each request stands there as
     often as it weighs; one that a trace brings its own time stands there once, in its order.
     """
-    members = list(
-        opened(db, keyring, model=model, name=corpus, per_stratum=per_stratum, now=time.time())
-    )
+    members = list(opened(db, keyring, model=model, name=corpus, per_stratum=per_stratum, now=time.time()))
     times = [each.listed.arrived_at for each in members]
     if members and None not in times:
         members.sort(key=lambda each: (each.listed.arrived_at or 0.0, each.listed.digest))

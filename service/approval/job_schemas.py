@@ -36,8 +36,8 @@ class JobBody(Body):
     )
     i_own_this_capacity: bool = Field(
         default=False,
-        description="Load backends that serve clients as well; needs scope `admin`. Their SLO is watched, and "
-        "its first breach aborts the job.",
+        description="Load backends that serve clients as well; needs scope `admin`. Their SLO is watched, "
+        "and its first breach aborts the job.",
     )
 
 
@@ -91,7 +91,9 @@ class JobOut(Answer):
     replay_of: str | None = Field(description="sha256 of the manifest that it repeats.")
     differences: list[str] = Field(description="From that manifest.")
     progress: JobProgressOut
-    findings: dict[str, Any] | None = Field(description="What it found by part; null before the first is over.")
+    findings: dict[str, Any] | None = Field(
+        description="What it found by part; null before the first is over."
+    )
 
 
 class JobDetailOut(JobOut):

@@ -88,9 +88,9 @@ def run(
 ) -> None:
     """Begin a shadow job and watch it.
 
-    It needs the model's `slo`, prices (`price_per_hour`) for what it costs, requests in its corpus, and for every
-    tier backends that serve nobody: `shadow` ones, or those of a tier without clients. A load worker must run
-    (`tiergate up` has one). Ctrl-C ends the watching and not the job; `tiergate shadow cancel` does that.
+    It needs the model's `slo`, prices (`price_per_hour`) for what it costs, requests in its corpus, and for
+    every tier backends that serve nobody: `shadow` ones, or those of a tier without clients. A load worker
+    must run (`tiergate up` has one). Ctrl-C ends the watching and not the job; `tiergate shadow cancel` does.
 
     \b
     The configured job, watched to its end:
@@ -134,8 +134,8 @@ def replay(
 ) -> None:
     """Repeat a shadow job: its plan, rates, seeds; and say what differs from then.
 
-    What is configured and running now is measured, not what was: engines, prices, policy and corpus are as they
-    are, and every difference is listed with the job.
+    What is configured and running now is measured, not what was: engines, prices, policy and corpus are as
+    they are, and every difference is listed with the job.
 
     \b
       tiergate shadow manifest 20260105-030000-5f0c3f > monday.json

@@ -1,4 +1,4 @@
-"""Shadow jobs for a terminal: how far each is, what its blocks showed, what came of it. From the API's JSON."""
+"""Shadow jobs for a terminal, from the API's JSON: how far each is, what its blocks showed, what it found."""
 
 from __future__ import annotations
 

@@ -171,7 +171,9 @@ def _load_lines(settings: Settings, ladder: Ladder) -> list[Line]:
             _warn(ladder.model, "shadow_job.cron is set, but without an `slo` no job of this model can begin")
         )
     serving = {
-        address_of(backend): each.model for each in settings.ladders.values() for backend in each.baseline.backends
+        address_of(backend): each.model
+        for each in settings.ladders.values()
+        for backend in each.baseline.backends
     }
     lines += [
         Line(

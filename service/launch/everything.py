@@ -32,7 +32,7 @@ PINNED = ("TIERGATE_STATE_DIR", "TIERGATE_PROXY_LISTEN", "TIERGATE_ADMIN_LISTEN"
 """Said by the file, and told to every part, so that one which crashes comes back where it was whatever the
 file says by then; the proxy knows, and names what a reload cannot change."""
 WORKER_LISTEN = "TIERGATE_WORKER_LISTEN"
-"""The worker's metrics under `up`, too; the guard's, beat's and the load worker's are at the ports above it."""
+"""The worker's metrics under `up`, too; those of guard, beat and load worker are at the ports above it."""
 MOST_PORT = 65535
 CELERY_PARTS = 4
 WORKER_STOP_SECONDS = 30.0
@@ -255,7 +255,7 @@ def _addresses(settings: Settings) -> tuple[Listen, Listen, Listen]:
 
 
 def _celery_addresses(environ: Mapping[str, str]) -> tuple[Listen, Listen, Listen, Listen]:
-    """Where worker, guard, beat and load worker are read: at WORKER_LISTEN and above it, else at free ports."""
+    """Where worker, guard, beat and load worker are read: at WORKER_LISTEN and above, else at free ports."""
     given = environ.get(WORKER_LISTEN)
     try:
         first = units.listen(given) if given else Listen(host="127.0.0.1")
@@ -265,7 +265,8 @@ def _celery_addresses(environ: Mapping[str, str]) -> tuple[Listen, Listen, Liste
         ports = free_ports(CELERY_PARTS, first.host)
     elif first.port + CELERY_PARTS - 1 > MOST_PORT:
         raise PortUnusable(
-            f"{WORKER_LISTEN}: guard, beat and load worker need the {CELERY_PARTS - 1} ports above {first.port}"
+            f"{WORKER_LISTEN}: guard, beat and load worker need the {CELERY_PARTS - 1} ports above "
+            f"{first.port}"
         )
     else:
         ports = [first.port + place for place in range(CELERY_PARTS)]

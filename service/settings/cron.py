@@ -33,7 +33,8 @@ def cron(written: object) -> Cron:
     """`0 3 * * 1`; ValueError says what is wrong with which field."""
     if not isinstance(written, str) or len(fields := written.lower().split()) != 5:
         raise ValueError(
-            f"expected minute, hour, day, month and weekday, such as '0 3 * * 1' for Mondays at 3, got {written!r}"
+            "expected minute, hour, day, month and weekday, such as '0 3 * * 1' for Mondays at 3, "
+            f"got {written!r}"
         )
     minute, hour, day, month, weekday = fields
     if day != "*" and weekday != "*":

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from service.settings.cron import Cron, cron
 from service.settings.forms import CronText, Duration, Limit, Rate, Section, Shape, Tokens, written
-from service.store.manifest import PARTS, JobPlan
+from service.store.manifest import DEFAULT_PLAN, PARTS, JobPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class ShadowJob:
     cron: Cron | None = None
     """None: only when somebody asks for one."""
     timezone: str = "UTC"
-    plan: JobPlan = JobPlan()
+    plan: JobPlan = DEFAULT_PLAN
     watch: tuple[str, ...] = ()
     """Admin addresses of proxies whose clients are watched during a run on capacity that serves."""
 
@@ -45,7 +45,8 @@ class ShadowJobShape(Shape):
 
     cron: CronText | None = Field(
         default=None,
-        description="When it begins by itself: minute, hour, day, month, weekday; without it, only when asked.",
+        description="When it begins by itself: minute, hour, day, month, weekday; without it, only when "
+        "asked.",
     )
     timezone: Annotated[str, AfterValidator(_timezone)] = Field(
         default="UTC", description="Of the cron expression."
@@ -53,7 +54,8 @@ class ShadowJobShape(Shape):
     warm_up: Limit = written("3m", "Before an arm's first block: sent and not counted; `none` for none.")
     settle: Limit = written("20s", "The same before each further block of an arm.")
     window: Duration = written(
-        "10m", "Of each arm, over all its blocks, for its SLO; longer if the gate needs it. And again for cost."
+        "10m",
+        "Of each arm, over all its blocks, for its SLO; longer if the gate needs it. And again for cost.",
     )
     blocks: Annotated[int, Field(ge=8, le=400)] = Field(
         default=8, description="That each arm's window is divided into, at least; arms take turns."
@@ -71,8 +73,8 @@ class ShadowJobShape(Shape):
     )
     watch: list[Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]] = Field(
         default_factory=list,
-        description="Admin addresses of all proxies, such as http://127.0.0.1:8082, whose clients are watched "
-        "during a run with --i-own-this-capacity; by default this machine's proxy.",
+        description="Admin addresses of all proxies, such as http://127.0.0.1:8082, whose clients are "
+        "watched during a run with --i-own-this-capacity; by default this machine's proxy.",
     )
 
     @model_validator(mode="after")

@@ -126,7 +126,9 @@ def factor(written: object) -> float:
 
 def rate(written: object) -> float:
     """`4/s`, `30/m`, in requests a second."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*/\s*([smh])", written.strip()) if isinstance(written, str) else None
+    match = (
+        re.fullmatch(r"(\d+(?:\.\d+)?)\s*/\s*([smh])", written.strip()) if isinstance(written, str) else None
+    )
     if match is None:
         raise ValueError(f"expected requests by time, such as 4/s or 30/m, got {written!r}")
     return float(match[1]) / SECONDS[match[2]]

@@ -1,7 +1,7 @@
 """Tables of shadow jobs and of the blocks of load that each is made of.
 
-A job's manifest says all that is needed to repeat it; what it found is in its blocks and, once a part is over,
-in `measurements` and in the job's own `findings`. No prompt is in here.
+A job's manifest says all that is needed to repeat it; what it found is in its blocks and, once a part is
+over, in `measurements` and in the job's own `findings`. No prompt is in here.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ load_blocks = Table(
     Column("started_at", Double),
     Column("ended_at", Double),
     Column("tokens", BigInteger, nullable=False),  # of prompts and answers, warm-up included
-    Column("clients", BigInteger, nullable=False),  # answers that clients had meanwhile, where they are watched
+    Column(
+        "clients", BigInteger, nullable=False
+    ),  # answers that clients had meanwhile, where they are watched
     Column("figures", Text),  # JSON, without its `columns`
     Column("requests", LargeBinary),  # zstd of JSON: those of the window, a column a figure
     Index("load_blocks_by_state", "state", "lease_until"),

@@ -15,7 +15,7 @@ from typing import Any
 from service.fleet import Ladder, Slo, Tier
 from service.store.database import Database
 from service.store.jobs import Cause, Job, JobRuns, begin_job
-from service.store.manifest import FORMAT, JobPlan, Manifest, differences, plan_document
+from service.store.manifest import DEFAULT_PLAN, FORMAT, JobPlan, Manifest, differences, plan_document
 from service.store.observations import read_words
 from service.store.serving import in_service, targets_of
 
@@ -37,7 +37,7 @@ class JobTerms:
     """What jobs are held to, from one configuration."""
 
     ladders: Mapping[str, Ladder]
-    plan: JobPlan = JobPlan()
+    plan: JobPlan = DEFAULT_PLAN
     slo: Mapping[str, Slo] = field(default_factory=dict)
     """By model."""
     money: Mapping[str, Any] = field(default_factory=dict)
@@ -172,4 +172,3 @@ def unlike(manifest: Manifest, ladder: Ladder) -> str:
         if now[name] != list(manifest.tier(name)["backends"]):
             return f"the backends of {name!r} for load are not those that the job began with"
     return ""
-

@@ -102,6 +102,9 @@ class JobPlan:
             raise ValueError(f"no plan: {error}") from error
 
 
+DEFAULT_PLAN = JobPlan()
+
+
 @dataclass(frozen=True)
 class Manifest:
     """Of one job. Read by name where it is used; the rest is for people, and for telling two apart."""

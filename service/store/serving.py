@@ -26,7 +26,7 @@ def targets_of(tier: Tier) -> tuple[Backend, ...]:
 
 
 def address_of(backend: Backend) -> str:
-    """The same for every way of writing one address: case, default ports, names and numbers of this machine."""
+    """The same for all spellings of one address: case, default ports, names and numbers of this machine."""
     if backend.socket is not None:
         return f"unix:{posixpath.normpath(backend.socket)}"
     parts = urlsplit(backend.url)

@@ -17,7 +17,14 @@ def test_every_field_becomes_the_numbers_that_it_admits() -> None:
 
 @pytest.mark.parametrize(
     ("weekday", "numbers"),
-    [("0", (0,)), ("7", (0,)), ("sun", (0,)), ("5-7", (0, 5, 6)), ("mon-fri", (1, 2, 3, 4, 5)), ("*/2", (0, 2, 4, 6))],
+    [
+        ("0", (0,)),
+        ("7", (0,)),
+        ("sun", (0,)),
+        ("5-7", (0, 5, 6)),
+        ("mon-fri", (1, 2, 3, 4, 5)),
+        ("*/2", (0, 2, 4, 6)),
+    ],
 )
 def test_sunday_is_0_and_7(weekday: str, numbers: tuple[int, ...]) -> None:
     assert cron(f"0 3 * * {weekday}").day_of_week == numbers

@@ -25,8 +25,8 @@ def test_without_it_jobs_begin_only_when_somebody_asks(loaded: Loaded) -> None:
 
 def test_every_key_arrives(loaded: Loaded) -> None:
     text = (
-        f"{MODEL}{{cron: '30 2 * * sun', timezone: Asia/Shanghai, warm_up: 1m, settle: none, window: 5m, blocks: 10,"
-        " rate: 30/m, arrivals: constant, parts: [slo, sweep], budget: {tokens: 5M, time: 2h},"
+        f"{MODEL}{{cron: '30 2 * * sun', timezone: Asia/Shanghai, warm_up: 1m, settle: none, window: 5m,"
+        " blocks: 10, rate: 30/m, arrivals: constant, parts: [slo, sweep], budget: {tokens: 5M, time: 2h},"
         " watch: ['http://proxy-a:8082', 'http://proxy-b:8082']}"
     )
     found = loaded(text).shadow_job

@@ -54,7 +54,11 @@ def test_the_manifest_says_all_that_is_needed_to_repeat_the_job_and_no_secret(da
     assert (told["model"], told["corpus"]["digest"], told["policy"]) == ("m", "c1", "p1")
     assert told["slo"] == {"ttft_seconds": 1.0, "tpot_seconds": 0.05}
     first = found.tier("bf16")
-    assert (first["backends"], first["hardware"], first["price_per_hour"]) == (["http://spare:1"], "1x H200", 60.0)
+    assert (first["backends"], first["hardware"], first["price_per_hour"]) == (
+        ["http://spare:1"],
+        "1x H200",
+        60.0,
+    )
     assert first["epoch"] == "epoch of bf16"
     assert found.plan == JobPlan()
     assert "sk-secret" not in found.text

@@ -48,7 +48,7 @@ def test_what_two_differ_in_is_told_by_path_and_a_further_tier_shifts_no_other()
     tiers = [document()["tiers"][0], {"tier": "fp8"}, {**document()["tiers"][1], "price_per_hour": 20.0}]
     now = Manifest.of(document(tiers=tiers, policy="p2"))
     assert differences(was, now) == (
-        'policy: was (nothing), is p2',
+        "policy: was (nothing), is p2",
         "tiers[fp8].tier: was (nothing), is fp8",
         "tiers[w8a8].price_per_hour: was 30.0, is 20.0",
     )

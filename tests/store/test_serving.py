@@ -36,7 +36,9 @@ def test_load_goes_to_shadow_backends_or_to_those_that_would_serve() -> None:
     assert [backend.url for backend in targets_of(LADDER.tiers[1])] == ["http://b:8000"]
 
 
-def test_a_candidate_that_serves_nobody_may_be_loaded_and_one_with_clients_may_not(database: Database) -> None:
+def test_a_candidate_that_serves_nobody_may_be_loaded_and_one_with_clients_may_not(
+    database: Database,
+) -> None:
     ladders = {"m": LADDER}
     assert in_service(database, ladders, "m") == []
     route(database, bf16=95, w8a8=5)
@@ -53,8 +55,12 @@ def test_what_takes_over_when_the_tier_above_is_down_serves_as_well(database: Da
     ]
 
 
-def test_pools_of_other_models_count_and_so_does_another_way_of_writing_an_address(database: Database) -> None:
-    own = Ladder(model="m", tiers=(tier("bf16", "http://a:1"), tier("w8a8", "http://B.:80", "http://localhost:9")))
+def test_pools_of_other_models_count_and_so_does_another_way_of_writing_an_address(
+    database: Database,
+) -> None:
+    own = Ladder(
+        model="m", tiers=(tier("bf16", "http://a:1"), tier("w8a8", "http://B.:80", "http://localhost:9"))
+    )
     other = Ladder(model="n", tiers=(tier("bf16", "http://127.0.0.1:9"),))
     assert in_service(database, {"m": own, "n": other}, "m") == [
         "bf16: http://a:1 serves clients as m/bf16",

@@ -1,4 +1,4 @@
-"""Tiers by arithmetic: what a block of load shows of one that keeps its SLO up to so many requests a second."""
+"""Tiers by arithmetic: what a block shows of one that keeps its SLO up to so many requests a second."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def settings_of(
     plan: dict[str, Any],
     **more: Any,
 ) -> Settings:
-    """A configuration whose baseline serves from nowhere and is loaded where it is said; (name, URL, price)."""
+    """A configuration whose baseline serves from nowhere; tiers are (name, URL for load, price)."""
     (baseline, url, price), *candidates = tiers
     ladder: list[dict[str, Any]] = [
         {

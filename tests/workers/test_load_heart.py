@@ -1,4 +1,4 @@
-"""What ends a block before its time: a lease that is lost, a cancellation, clients who lose what they are promised."""
+"""What ends a block before its time: a lost lease, a cancellation, clients who lose their SLO."""
 
 from __future__ import annotations
 
