@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -151,11 +152,12 @@ class ScriptedBackend:
 
 
 @asynccontextmanager
-async def scripted(script: Script) -> AsyncIterator[ScriptedBackend]:
+async def scripted(script: Script, *, tls: ssl.SSLContext | None = None) -> AsyncIterator[ScriptedBackend]:
     """Listens on 127.0.0.1 while the context lasts."""
     backend = ScriptedBackend(script)
-    server = await asyncio.start_server(backend.serve, "127.0.0.1", 0)
-    backend.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    server = await asyncio.start_server(backend.serve, "127.0.0.1", 0, ssl=tls)
+    scheme = "http" if tls is None else "https"
+    backend.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
         yield backend
     finally:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
-from service.fleet import Backend, Slo
+from service.engines.load import EngineLoad
+from service.fleet import Backend, BackendTls, Slo
 from service.load.block import Aborted, Block, Load, Passing, measure, run_block
 from service.load.figures import BlockFigures
 from service.load.plan import Arrivals, BlockPlan, Part
-from service.load.reckoning import Bounds
 from service.wire import parse_request
+from tests.authority import Authority
 from tests.load.scripted import (
     FINISH,
     STREAM,
@@ -281,6 +284,18 @@ async def test_a_unix_socket_is_reached(tmp_path: Path) -> None:
     assert figures.passed == figures.offered == 12
 
 
+async def test_tls_is_spoken_with_who_is_trusted_and_with_nobody_else(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    async with scripted(chat, tls=authority.issue("server").server_context()) as backend:
+        trusting = Backend(url=backend.url, tls=BackendTls(ca=authority.text))
+        trusted = (await one(plan(), load_of(backend, backends=(trusting,)))).figures
+        served = len(backend.served)
+        doubted = (await one(plan(), load_of(backend))).figures
+    assert trusted.passed == trusted.offered == 12
+    assert doubted.failed == {"unreachable": 12}
+    assert len(backend.served) == served
+
+
 async def test_requests_go_to_the_backend_with_the_fewest_under_way() -> None:
     async def never(turn: Turn) -> None:
         await asyncio.Event().wait()
@@ -480,15 +495,14 @@ async def test_figures_survive_json() -> None:
     assert BlockFigures.of(json.loads(json.dumps(figures.document(), allow_nan=False))) == figures
 
 
-def test_a_block_runs_in_a_loop_of_its_own() -> None:
-    async def nobody() -> str:
-        async with scripted(chat):
-            pass
-        return ""
-
-    load = load_of(backends=(Backend(url="http://127.0.0.1:9"),), bounds=Bounds(lag_seconds=PATIENCE))
-    block = run_block(plan(), load, watch=nobody)
-    assert block.figures.failed == {"unreachable": 12}
+async def test_a_block_runs_in_a_loop_of_its_own_and_leaves_everything_as_it_was() -> None:
+    before = gc.isenabled(), gc.get_freeze_count(), sys.getswitchinterval()
+    async with scripted(chat) as backend:
+        backend.page = 'vllm:num_requests_running{engine="0"} 3.0\n'
+        block = await asyncio.to_thread(run_block, plan(), load_of(backend))
+    assert (block.figures.failed, block.figures.passed) == ({}, 12)
+    assert [sample.load for sample in block.figures.engine] == [EngineLoad(running=3.0)] * 2
+    assert (gc.isenabled(), gc.get_freeze_count(), sys.getswitchinterval()) == before
 
 
 @pytest.mark.parametrize(
