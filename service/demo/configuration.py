@@ -20,6 +20,8 @@ HEADING = """\
 MIN_CONTEXT_CHARS = 700
 """The notes are longer, the other prompts shorter: only a text of some length is asked about again."""
 PROBE_TOKENS = 20
+PRICE_PER_HOUR = 60.0
+"""Of every tier: as if each had a machine of its own."""
 STATE_DIR = "state"
 """Beside the file."""
 
@@ -40,12 +42,22 @@ def configuration(
                     "min_context_chars": MIN_CONTEXT_CHARS,
                     "max_tokens": PROBE_TOKENS,
                 },
+                "slo": {"ttft": "20s", "tpot": "1s"},
             }
         },
         # Batches of one: with so little traffic a worker would otherwise wait for the slowest of a batch.
         "mirror": {"sample": "100%", "batch": 1},
         # One baseline server answers the clients and the control; in production the control has its own.
         "shadow": {"on_serving": True, "timeout": "120s"},
+        # For `tiergate shadow run MODEL --i-own-this-capacity`, once the verdicts are there.
+        "shadow_job": {
+            "warm_up": "5s",
+            "settle": "2s",
+            "window": "80s",
+            "rate": "20/m",
+            "parts": ["slo", "sweep", "cost"],
+            "budget": {"time": "30m"},
+        },
         "policy": {
             "margin": f"{100 * MARGIN:g}pp",
             "min_pairs": MIN_PAIRS,
@@ -63,6 +75,8 @@ def configuration(
             },
             # A tier is submitted once per run: all of alpha on the first attempt.
             "alpha_spending": "first_attempt",
+            # A single slot serves a few requests a minute.
+            "load_runs": {"slo_margin": f"{100 * MARGIN:g}pp"},
             "on_harm": "ask",
         },
         "proxy": {"listen": listen["proxy"], "admin": listen["admin"]},
@@ -83,6 +97,7 @@ def _tier(tier: DemoTier, model: ModelFile, port: int) -> dict[str, Any]:
     return {
         "tier": tier.name,
         "backends": [f"http://127.0.0.1:{port}"],
+        "price_per_hour": PRICE_PER_HOUR,
         "declares": {
             "weights": tier.weights.value,
             "kv_cache": tier.kv.value,
