@@ -6,9 +6,10 @@ nothing. Absence of evidence is `missing`, never `passed`.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from service.decision.eprocess import Differences, log_e_harm
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
@@ -83,31 +84,36 @@ def coverage_gate(policy: Policy, coverage: Coverage | None) -> Gated:
     if coverage is None or not sum(coverage.traffic.values()):
         return Gated(state=GateState.MISSING, reasons=("missing_coverage",))
     seen, counted = _by_dimension(coverage.traffic), _by_dimension(coverage.evidence)
-    reasons = []
-    for stratum, requests in sorted(coverage.traffic.items()):
+    reasons = {}
+    for stratum, requests in coverage.traffic.items():
         dimension = _dimension(stratum)
         due = requests / seen[dimension] if requests else 0.0
+        if due < WORTH_COVERING:
+            continue
         share = coverage.evidence.get(stratum, 0) / counted[dimension] if counted[dimension] else 0.0
-        if due >= WORTH_COVERING and share < LEAST_COVERAGE * due:
+        if share < LEAST_COVERAGE * due:
             found, wanted = compared_shares(share, LEAST_COVERAGE * due)
             hint = _LATER_TURNS if dimension == "turns" and policy.units is Units.FIRST_SAMPLED else ""
-            reasons.append(
+            reasons[stratum] = (
                 f"coverage: stratum {stratum}: evidence share {found} < {wanted}, half its traffic share"
                 + hint
             )
     if reasons:
-        return Gated(state=GateState.UNDECIDED, reasons=tuple(reasons))
+        return Gated(
+            state=GateState.UNDECIDED, reasons=tuple(reasons[stratum] for stratum in sorted(reasons))
+        )
     return Gated(state=GateState.PASSED)
 
 
-def _by_dimension(counts: Mapping[str, int]) -> Counter[str]:
+def _by_dimension(counts: Mapping[str, int]) -> dict[str, int]:
     """Requests of each dimension: every request has one stratum in each, so shares are of these sums."""
-    sums: Counter[str] = Counter()
+    sums: defaultdict[str, int] = defaultdict(int)
     for stratum, requests in counts.items():
         sums[_dimension(stratum)] += requests
     return sums
 
 
+@lru_cache(maxsize=4096)
 def _dimension(stratum: str) -> str:
     """What a stratum divides the traffic by: `language` of `language=zh`; empty for the crossed ones."""
     return stratum.rpartition("=")[0]

@@ -33,13 +33,22 @@ class Tally:
     """Pairs that were due and could not be scored, by reason."""
     not_counted: int = 0
     """Scored pairs shown but not counted: later requests of a conversation (`units: first_sampled`)."""
+    _sums: tuple[int, int, int, int] = field(init=False, repr=False, compare=False)
+    """Conversations, pairs, harms, benefits: asked for so often that they are added up once."""
 
     def __post_init__(self) -> None:
+        conversations = pairs = harms = benefits = 0
         for triple, count in self.units.items():
-            if count < 0 or triple.pairs < 1 or min(triple.harm, triple.benefit) < 0:
+            n, harm, benefit = triple
+            if count < 0 or n < 1 or harm < 0 or benefit < 0:
                 raise ValueError(f"not a conversation: {triple} x {count}")
-            if triple.harm + triple.benefit > triple.pairs:
+            if harm + benefit > n:
                 raise ValueError(f"more discordant pairs than pairs: {triple}")
+            conversations += count
+            pairs += n * count
+            harms += harm * count
+            benefits += benefit * count
+        object.__setattr__(self, "_sums", (conversations, pairs, harms, benefits))
         if self.both_failed < 0 or self.not_counted < 0 or any(n < 0 for n in self.unscored.values()):
             raise ValueError("counts cannot be negative")
         if self.both_failed > self.n - self.harm - self.benefit:
@@ -65,20 +74,20 @@ class Tally:
 
     @property
     def conversations(self) -> int:
-        return sum(self.units.values())
+        return self._sums[0]
 
     @property
     def n(self) -> int:
         """Pairs that count."""
-        return sum(triple.pairs * count for triple, count in self.units.items())
+        return self._sums[1]
 
     @property
     def harm(self) -> int:
-        return sum(triple.harm * count for triple, count in self.units.items())
+        return self._sums[2]
 
     @property
     def benefit(self) -> int:
-        return sum(triple.benefit * count for triple, count in self.units.items())
+        return self._sums[3]
 
     @property
     def baseline_failures(self) -> int:
