@@ -50,6 +50,27 @@ def told(lines: list[Line], level: Level) -> list[str]:
     return [f"{line.subject}: {line.text}" for line in lines if line.level is level]
 
 
+SCHEDULED = {"shadow_job": {"cron": "0 3 * * 1"}}
+
+
+def test_a_scheduled_job_whose_load_would_reach_clients_is_refused_and_the_backend_named(
+    configured: Configured,
+) -> None:
+    own = {"baseline": {"shadow": ["http://spare:1"]}}
+    assert told(setup_lines(configured(**own, **SCHEDULED)), Level.FAIL) == []
+    [refused] = told(setup_lines(configured(**SCHEDULED)), Level.FAIL)
+    assert refused.startswith("qwen/bf16: shadow_job.cron is set, but its load would go to http://a:1")
+    shared = {**own, "candidate": {"shadow": ["http://A.:1"]}}
+    [refused] = told(setup_lines(configured(**shared, **SCHEDULED)), Level.FAIL)
+    assert refused.startswith("qwen/fp8kv: ")
+    assert told(setup_lines(configured(**shared)), Level.FAIL) == [], "by hand one may own it"
+
+
+def test_a_scheduled_job_without_a_service_level_is_warned_of(configured: Configured) -> None:
+    warned = told(setup_lines(configured(baseline={"shadow": ["http://spare:1"]}, **SCHEDULED)), Level.WARN)
+    assert any("without an `slo` no job of this model can begin" in each for each in warned)
+
+
 def test_every_backend_has_one_line_with_engine_version_and_kv_cache(configured: Configured) -> None:
     settings = configured(baseline={"shadow": ["http://c:1"]})
     lines = backend_lines(settings, answering(settings))
