@@ -25,6 +25,7 @@ from service.decision.verdict import Correction, Decision, Finding, Interval
 from service.decision.wording import corrected
 
 NO_LABELS = Labels()
+LEAST_ALPHA = 1e-12
 LEAST_LABELS = 100
 MOST_OPEN = 0.05
 """Of the pairs that people looked at."""
@@ -39,8 +40,8 @@ def with_labels(
     policy: Policy, criterion: Criterion, finding: Finding, tally: Tally, labels: Labels, limits: Thresholds
 ) -> Finding:
     """The finding with what labels say of it; as it was without any."""
-    # An error rate of a half or more has no interval; nobody accepts at such a rate either.
-    level = max(0.5, 1 - 2 * (limits.alpha_accept or policy.alpha_approval))
+    # An error rate of a half or more has no interval, and one below what a double tells from 0 neither.
+    level = min(1 - LEAST_ALPHA, max(0.5, 1 - 2 * (limits.alpha_accept or policy.alpha_approval)))
     rectified = rectify(tally, labels, level=level)
     if rectified is None or finding.estimate is None:
         return finding

@@ -178,3 +178,10 @@ def test_labels_never_make_an_acceptance_and_never_a_rejection(
         assert -1 <= after.interval.lower <= after.interval.upper <= 1
         assert math.isfinite(after.estimate)
     assert limits_of(asked, evidence(counted, given_, attempt=attempt)).attempt == attempt
+
+
+def test_an_error_rate_that_is_next_to_nothing_still_has_an_interval() -> None:
+    asked = Policy(criteria=(Criterion(evaluator="refusal", margin=0.02),), gates=QUALITY, alpha_accept=1e-300)
+    found = finding(CLEAN, labels(harm={HARM: 4, BOTH_PASSED: 6}), asked)
+    assert found.correction is not None
+    assert found.correction.interval.level < 1
