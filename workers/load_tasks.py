@@ -14,9 +14,11 @@ from typing import Any
 from celery import Celery
 from celery.schedules import crontab
 
+from service.report.gathering.composing import Sources
+from service.report.gathering.kept import keep_due
 from service.settings import Settings
 from service.settings.cron import Cron
-from service.settings.questions import job_terms_of
+from service.settings.questions import job_terms_of, question_of
 from service.store.database import StoreUnusable
 from service.store.job_terms import CannotBegin, JobTerms, begin
 from service.store.jobs import Cause
@@ -96,7 +98,7 @@ def register_load(app: Celery, settings: Settings, *, load_room: Callable[[], Lo
             )
 
     def dispatch_load() -> None:
-        """Take turns that nobody took, end what was dropped, and tell the broker what it was not told."""
+        """Take turns that nobody took, end what was dropped, tell the broker what it was not told, report."""
         try:
             room = load_room()
             for job_id in settle_dropped(room.db, now=time.time()):
@@ -105,6 +107,10 @@ def register_load(app: Celery, settings: Settings, *, load_room: Callable[[], Lo
                 turn(room, job_id)
             if queued() < MOST_WAITING:
                 tell(room)
+            question = question_of(settings, room.db)
+            sources = Sources(db=room.db, captures=None, ladders=room.ladders, question=question)
+            for job_id in keep_due(sources, now=time.time()):
+                log.info("the report of job %s is kept", job_id)
         except StoreUnusable as error:
             log.error("%s: %s", DISPATCH, error)
 

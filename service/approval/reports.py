@@ -78,9 +78,7 @@ def report_routes(desk: Desk) -> APIRouter:
                 hint="`tiergate shadow run MODEL` begins one",
             )
         found = next((job for job in jobs if job.state is JobState.DONE), jobs[0])
-        return _answer(
-            desk, found.job_id, form, language or preferred(accept_language), download=download
-        )
+        return _answer(desk, found.job_id, form, language or preferred(accept_language), download=download)
 
     return router
 

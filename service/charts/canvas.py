@@ -95,7 +95,8 @@ class Canvas:
         (x1, y1), (x2, y2) = left, right
         middle = (x1 + x2) / 2
         drawn = (
-            f"M{place(x1)},{place(y1)}C{place(middle)},{place(y1)} {place(middle)},{place(y2)} {place(x2)},{place(y2)}"
+            f"M{place(x1)},{place(y1)}"
+            f"C{place(middle)},{place(y1)} {place(middle)},{place(y2)} {place(x2)},{place(y2)}"
             f"V{place(y2 + after)}C{place(middle)},{place(y2 + after)} {place(middle)},{place(y1 + before)} "
             f"{place(x1)},{place(y1 + before)}Z"
         )
@@ -153,7 +154,7 @@ def place(number: float) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with everything that is not seen spelled out: controls, bidirectional marks, lone surrogates."""
+    """The text with what is not seen spelled out: controls, bidirectional marks, lone surrogates."""
     return "".join(f"\\u{ord(each):04x}" if unicodedata.category(each) in _SPELLED else each for each in text)
 
 

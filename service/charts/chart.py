@@ -36,7 +36,7 @@ class Chart:
     """SVG for a phone."""
 
     def csv(self) -> str:
-        """The numbers as CSV (RFC 4180); a cell that a spreadsheet would take for a formula is quoted as text."""
+        """The numbers as CSV (RFC 4180); a cell that a spreadsheet would run is quoted."""
         told = io.StringIO()
         writer = csv.writer(told)
         writer.writerow(self.head)

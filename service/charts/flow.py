@@ -28,7 +28,7 @@ class Amount:
     """The count as text."""
     parts: tuple[Amount, ...] = ()
     tone: str = "through"
-    """`through` goes on, `aside` was left out on purpose, `bad` was lost, `good` arrived, `wait` is under way."""
+    """`through` goes on, `aside` was left out, `bad` was lost, `good` arrived, `wait` is under way."""
 
     def __post_init__(self) -> None:
         told = sum(part.count for part in self.parts)

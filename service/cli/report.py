@@ -59,8 +59,8 @@ def report(
 ) -> None:
     """Show or save the report of a shadow job: the verdicts, latencies, costs, the ledger, what changed.
 
-    The page is one file that needs nothing else: open it, mail it, print it. Markdown fits a pull request; JSON
-    has every number.
+    The page is one file that needs nothing else: open it, mail it, print it. Markdown fits a pull request;
+    JSON has every number.
 
     \b
     The latest of a model, as a page:
@@ -87,7 +87,9 @@ def report(
 
 def _by_ending(output: Path | None) -> Form | None:
     ending = "" if output is None else output.suffix.lower().removeprefix(".")
-    return {"html": Form.HTML, "htm": Form.HTML, "md": Form.MD, "markdown": Form.MD, "json": Form.JSON}.get(ending)
+    return {"html": Form.HTML, "htm": Form.HTML, "md": Form.MD, "markdown": Form.MD, "json": Form.JSON}.get(
+        ending
+    )
 
 
 def _spoken() -> Language:

@@ -7,6 +7,7 @@ nothing.) A figure without limits is told and not judged.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -146,9 +147,5 @@ def _flat(told: Any, place: str) -> Iterator[tuple[str, str]]:
             named = each.get("name", each.get("tier")) if isinstance(each, Mapping) else None
             yield from _flat(each, f"{place}[{named if isinstance(named, str) else order}]")
     else:
-        text = (
-            str(told)
-            if not isinstance(told, bool) and told is not None
-            else {None: "null"}.get(told, str(told).lower())
-        )
+        text = told if isinstance(told, str) else json.dumps(told)
         yield place, text if len(text) <= 80 else f"{text[:80]}…"

@@ -1,8 +1,8 @@
 """Frozen dataclasses to JSON and back, total: anything that is not such a document is one clear error.
 
 What a field may hold is what its annotation says: text, whole numbers, finite numbers, truth, enumerations,
-optional ones, tuples, mappings by text, and other dataclasses. Unknown names are errors, so that a document of
-a later version is not half read.
+optional ones, tuples, mappings by text, and other dataclasses. Unknown names are errors: a document of a
+later version is not half read.
 """
 
 from __future__ import annotations

@@ -58,7 +58,9 @@ def _template() -> Template:
 
 
 _GLUED = re.compile(
-    r"(?<=[\d\]]) (?=(?:pp|%|ms|µs|s|h|min|tok|tok/s|req/s)\b|%|/ )|(?<=\b[A-Z]{3}) (?=[\d])|(?<=\[)[^\[\]]{1,60}(?=\])"
+    r"(?<=[\d\]]) (?=(?:pp|ms|µs|s|h|min|tok|tok/s|req/s)\b|%|/ )"
+    r"|(?<=\b[A-Z]{3}) (?=\d)"
+    r"|(?<=\[)[^\[\]]{1,60}(?=\])"
 )
 """Where a line must not break: between a number and its unit, and within limits."""
 

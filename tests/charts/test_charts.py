@@ -43,33 +43,66 @@ def a_curve(*points: CurvePoint, **more: object) -> Draw:
 
 
 ACCOUNT = Amount(
-    label="seen", count=100, text="100",
+    label="seen",
+    count=100,
+    text="100",
     parts=(
-        Amount(label="sampled", count=40, text="40", parts=(
-            Amount(label="shipped", count=37, text="37", tone="good"),
-            Amount(label="lost", count=3, text="3", tone="bad"),
-        )),
+        Amount(
+            label="sampled",
+            count=40,
+            text="40",
+            parts=(
+                Amount(label="shipped", count=37, text="37", tone="good"),
+                Amount(label="lost", count=3, text="3", tone="bad"),
+            ),
+        ),
         Amount(label="skipped", count=60, text="60", tone="aside"),
     ),
-)  # fmt: skip
+)
 LOOKS = [LookPoint(at=n, estimate=0.001, lower=-1 / n, upper=1 / n) for n in (10, 100, 1000)]
 AS_THEY_ARE = {"c-legend", "c-number", "c-fill", "c-on-none", "c-on-even", "c-on-hot4", "c-on-cold2"}
 """Words and marks that look as everything on a chart does."""
 EVERY: dict[str, Draw] = {
-    "forest": a_forest(forest_row(0.001, -0.003, 0.008), forest_row(0.04, 0.02, 0.9, tone="bad", both_ways=True)),
-    "curve": a_curve(CurvePoint(x=1, y=10), CurvePoint(x=2, y=None), CurvePoint(x=3, y=30, lower=20, upper=40)),
+    "forest": a_forest(
+        forest_row(0.001, -0.003, 0.008), forest_row(0.04, 0.02, 0.9, tone="bad", both_ways=True)
+    ),
+    "curve": a_curve(
+        CurvePoint(x=1, y=10), CurvePoint(x=2, y=None), CurvePoint(x=3, y=30, lower=20, upper=40)
+    ),
     "distribution": distribution(
         [Spread(label="bf16", points=((0.05, 100), (0.5, 400), (0.95, 900)))],
-        x_name="ms", y_name="%", goal=1500, goal_label="SLO 1500 ms",
+        x_name="ms",
+        y_name="%",
+        goal=1500,
+        goal_label="SLO 1500 ms",
     ),
-    "narrowing": narrowing(LOOKS, label="w8a8", margin=0.01, margin_label="margin", zero_label="none",
-                           x_name="pairs", y_name="pp", moments=[Moment(at=1000, label="accept")]),
+    "narrowing": narrowing(
+        LOOKS,
+        label="w8a8",
+        margin=0.01,
+        margin_label="margin",
+        zero_label="none",
+        x_name="pairs",
+        y_name="pp",
+        moments=[Moment(at=1000, label="accept")],
+    ),
     "waterfall": waterfall(
-        [Step(label="before", numbers="10", amount=10, total=True), Step(label="less", numbers="-4", amount=-4),
-         Step(label="after", numbers="6", amount=6, total=True, lower=5, upper=7)], x_name="CNY"),
+        [
+            Step(label="before", numbers="10", amount=10, total=True),
+            Step(label="less", numbers="-4", amount=-4),
+            Step(label="after", numbers="6", amount=6, total=True, lower=5, upper=7),
+        ],
+        x_name="CNY",
+    ),
     "flow": flow(ACCOUNT),
-    "heat": heat([("zh/8k", [Cell(text="+1.2", share=0.9), None]), ("en/1k", [Cell(text="0.0"), Cell(text="-0.4", share=-0.5)])], ["a", "b"]),
-}  # fmt: skip
+    "heat": heat(
+        [
+            ("zh/8k", [Cell(text="+1.2", share=0.9), None]),
+            ("en/1k", [Cell(text="0.0"), Cell(text="-0.4", share=-0.5)]),
+        ],
+        ["a", "b"],
+    ),
+}
 NOTHING: dict[str, Callable[[str], Draw]] = {
     "forest": lambda text: forest([], x_name="", margin_label="", zero_label="", nothing=text),
     "curve": lambda text: curve([], x_name="", y_name="", nothing=text),
@@ -174,11 +207,15 @@ def test_a_margin_both_ways_is_shaded_on_both_sides() -> None:
 
 def test_a_curve_is_broken_where_nothing_was_measured_and_hollow_where_it_does_not_count() -> None:
     draw = a_curve(
-        CurvePoint(x=1, y=1), CurvePoint(x=2, y=2), CurvePoint(x=3, y=None), CurvePoint(x=4, y=4),
-        CurvePoint(x=5, y=5), CurvePoint(x=6, y=1, hollow=True),
-    )  # fmt: skip
+        CurvePoint(x=1, y=1),
+        CurvePoint(x=2, y=2),
+        CurvePoint(x=3, y=None),
+        CurvePoint(x=4, y=4),
+        CurvePoint(x=5, y=5),
+        CurvePoint(x=6, y=1, hollow=True),
+    )
     for root in both(draw):
-        lines = [each for each in root.iter("polyline")]
+        lines = list(root.iter("polyline"))
         assert [len(each.get("points", "").split()) for each in lines] == [2, 2]
         assert len(of_class(root, "hollow")) == 1
 
@@ -239,9 +276,11 @@ def test_a_flow_has_bands_as_wide_as_their_amounts() -> None:
 
 def test_labels_of_a_flow_never_lie_on_one_another() -> None:
     many = Amount(
-        label="seen", count=1_000_000, text="1,000,000",
+        label="seen",
+        count=1_000_000,
+        text="1,000,000",
         parts=tuple(Amount(label=f"reason {number}", count=1, text="1", tone="bad") for number in range(12)),
-    )  # fmt: skip
+    )
     wide = both(flow(many))[0]
     heights = sorted(
         float(each.get("y", 0)) for each in of_class(wide, "label") if float(each.get("x", 0)) > 100
@@ -257,8 +296,13 @@ def test_an_account_that_cannot_add_up_is_refused() -> None:
 
 def test_a_heat_map_shades_by_how_much_it_speaks_of_harm() -> None:
     assert [Cell(text="x", share=share).shade for share in (-2, -0.3, 0, 0.1, 0.3, 1)] == [
-        "cold4", "cold1", "even", "even", "hot1", "hot4",
-    ]  # fmt: skip
+        "cold4",
+        "cold1",
+        "even",
+        "even",
+        "hot1",
+        "hot4",
+    ]
     for root in both(EVERY["heat"]):
         assert len(of_class(root, "cell", "hot4")) == 1
         assert len(of_class(root, "cell", "none")) == 1

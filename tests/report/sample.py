@@ -191,10 +191,11 @@ def money(price: float, speed: float, *, base: float | None = None, rise: float 
         failure_rise=Figure(value=rise, lower=rise - 0.002, upper=rise + 0.003, level=0.9, n=1_840),
         failure_weight=4.0,
         net_benefit=Figure(value=net, lower=net - half, upper=net + half, level=0.9),
-        net_benefit_per_million=Figure(value=net * 1e6 / 210, lower=(net - half) * 1e6 / 210,
-                                       upper=(net + half) * 1e6 / 210, level=0.9),
+        net_benefit_per_million=Figure(
+            value=net * 1e6 / 210, lower=(net - half) * 1e6 / 210, upper=(net + half) * 1e6 / 210, level=0.9
+        ),
         shown=f"net benefit per request {net:.4g}: lower limit > 0",
-    )  # fmt: skip
+    )
 
 
 def engine(level: float) -> tuple[EngineSeries, ...]:
@@ -230,8 +231,12 @@ def sample() -> Report:
                 findings=(
                     finding("structured_output", Decision.ACCEPT, n=1_840, harm=5, benefit=6, half=0.006),
                     finding("long_context_recall", Decision.ACCEPT, n=1_212, harm=4, benefit=2, half=0.0071),
-                    finding("refusal", Decision.ACCEPT, n=2_260, harm=2, benefit=3, half=0.0049, both_ways=True),
-                    finding("tool_use", Decision.UNDECIDED, n=410, harm=3, benefit=1, half=0.021, role=Role.SHOWN),
+                    finding(
+                        "refusal", Decision.ACCEPT, n=2_260, harm=2, benefit=3, half=0.0049, both_ways=True
+                    ),
+                    finding(
+                        "tool_use", Decision.UNDECIDED, n=410, harm=3, benefit=1, half=0.021, role=Role.SHOWN
+                    ),
                 ),
                 gates=PASSED,
                 epoch="5d0c",
@@ -249,15 +254,34 @@ def sample() -> Report:
                 reasons=("structured_output: harm beyond the margin of 0.01 shown: e-value 8.1e+06 >= 120",),
                 findings=(
                     finding(
-                        "structured_output", Decision.REJECT, n=1_840, harm=84, benefit=9, half=0.013,
-                        warn=True, reason="harm beyond the margin of 0.01 shown: e-value 8.1e+06 >= 120",
+                        "structured_output",
+                        Decision.REJECT,
+                        n=1_840,
+                        harm=84,
+                        benefit=9,
+                        half=0.013,
+                        warn=True,
+                        reason="harm beyond the margin of 0.01 shown: e-value 8.1e+06 >= 120",
                     ),
-                    finding("long_context_recall", Decision.UNDECIDED, n=1_212, harm=14, benefit=6, half=0.012,
-                            more_pairs=2_400),
-                    finding("refusal", Decision.ACCEPT, n=2_260, harm=4, benefit=3, half=0.0062, both_ways=True),
+                    finding(
+                        "long_context_recall",
+                        Decision.UNDECIDED,
+                        n=1_212,
+                        harm=14,
+                        benefit=6,
+                        half=0.012,
+                        more_pairs=2_400,
+                    ),
+                    finding(
+                        "refusal", Decision.ACCEPT, n=2_260, harm=4, benefit=3, half=0.0062, both_ways=True
+                    ),
                 ),
-                gates=PASSED | {Gate.QUALITY: GateState.FAILED, Gate.MONEY: GateState.UNDECIDED,
-                                Gate.COVERAGE: GateState.NOT_ASKED},
+                gates=PASSED
+                | {
+                    Gate.QUALITY: GateState.FAILED,
+                    Gate.MONEY: GateState.UNDECIDED,
+                    Gate.COVERAGE: GateState.NOT_ASKED,
+                },
                 epoch="77ab",
             ),
             load=load(0.71, 2_389, Figure(value=-0.0017, lower=-0.0052, upper=0.0019, level=0.9, n=2_400)),
@@ -266,11 +290,18 @@ def sample() -> Report:
             money=money(30.0, 3_045.0, base=cost, rise=0.041),
             engine=engine(0.33),
         ),
-    )  # fmt: skip
+    )
     report = Report(
         run=Run(
-            id="20261130-030000-a1b2c3", model="qwen3-32b", state="done", began_at=BEGAN,
-            ended_at=BEGAN + 3 * 3_600 + 12 * 60, begun_by="schedule", blocks=94, blocks_done=94, tokens=5_214_800,
+            id="20261130-030000-a1b2c3",
+            model="qwen3-32b",
+            state="done",
+            began_at=BEGAN,
+            ended_at=BEGAN + 3 * 3_600 + 12 * 60,
+            begun_by="schedule",
+            blocks=94,
+            blocks_done=94,
+            tokens=5_214_800,
         ),
         made_at=BEGAN + 4 * 3_600,
         slo_ttft_seconds=1.5,
@@ -278,7 +309,7 @@ def sample() -> Report:
         tiers=tiers,
         ledger=ledger(),
         manifest=MANIFEST,
-    )  # fmt: skip
+    )
     return concluded(replace(report, earlier=as_earlier(week_before(report))))
 
 
@@ -295,11 +326,17 @@ def ledger() -> Ledger:
         lost=41,
         waiting=20,
         pairs=(
-            PairLine(tier="w8a8", arm="candidate", evaluator="structured_output", due=1_862, scored=1_840,
-                     unscored={"shadow": 12, "unsupported_schema": 10}),
+            PairLine(
+                tier="w8a8",
+                arm="candidate",
+                evaluator="structured_output",
+                due=1_862,
+                scored=1_840,
+                unscored={"shadow": 12, "unsupported_schema": 10},
+            ),
             PairLine(tier="bf16", arm="control", evaluator="structured_output", due=2_000, scored=2_000),
         ),
-    )  # fmt: skip
+    )
 
 
 def week_before(report: Report) -> Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -48,10 +49,22 @@ def figures(draw: st.DrawFn) -> Figure:
 
 FINDINGS = st.builds(
     Finding,
-    criterion=TEXT, role=st.sampled_from(Role), decision=st.sampled_from(Decision), reason=TEXT, n=COUNTS,
-    conversations=COUNTS, harm=COUNTS, benefit=COUNTS, estimate=st.none() | NUMBERS, lower=NUMBERS, upper=NUMBERS,
-    level=NUMBERS, margin=NUMBERS, more_pairs=st.none() | COUNTS, single_look=st.none() | figures(),
-)  # fmt: skip
+    criterion=TEXT,
+    role=st.sampled_from(Role),
+    decision=st.sampled_from(Decision),
+    reason=TEXT,
+    n=COUNTS,
+    conversations=COUNTS,
+    harm=COUNTS,
+    benefit=COUNTS,
+    estimate=st.none() | NUMBERS,
+    lower=NUMBERS,
+    upper=NUMBERS,
+    level=NUMBERS,
+    margin=NUMBERS,
+    more_pairs=st.none() | COUNTS,
+    single_look=st.none() | figures(),
+)
 VERDICTS = st.builds(
     VerdictFigures,
     decision=st.sampled_from(Decision),
@@ -65,10 +78,14 @@ TIERS = st.builds(
     verdict=st.none() | VERDICTS,
     money=st.none() | st.builds(Money, price_per_hour=st.none() | NUMBERS, net_benefit=st.none() | figures()),
     engine=st.lists(
-        st.builds(EngineSeries, metric=TEXT, points=st.lists(st.tuples(NUMBERS, st.none() | NUMBERS), max_size=4).map(tuple)),
+        st.builds(
+            EngineSeries,
+            metric=TEXT,
+            points=st.lists(st.tuples(NUMBERS, st.none() | NUMBERS), max_size=4).map(tuple),
+        ),
         max_size=2,
     ).map(tuple),
-)  # fmt: skip
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | NUMBERS | TEXT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
@@ -76,13 +93,15 @@ JSON = st.recursive(
 )
 REPORTS = st.builds(
     Report,
-    run=st.builds(Run, id=TEXT, model=TEXT, state=TEXT, began_at=NUMBERS, ended_at=st.none() | NUMBERS, blocks=COUNTS),
+    run=st.builds(
+        Run, id=TEXT, model=TEXT, state=TEXT, began_at=NUMBERS, ended_at=st.none() | NUMBERS, blocks=COUNTS
+    ),
     made_at=NUMBERS,
     tiers=st.lists(TIERS, max_size=3, unique_by=lambda tier: tier.name).map(tuple),
     ledger=st.none() | st.builds(Ledger, seen=COUNTS, skipped=st.dictionaries(TEXT, COUNTS, max_size=3)),
     manifest=st.dictionaries(TEXT, JSON, max_size=3),
     conclusion=st.dictionaries(TEXT, TEXT, max_size=2),
-)  # fmt: skip
+)
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -160,10 +179,8 @@ def test_anything_else_is_refused_with_its_place(text: str | bytes, message: str
 
 @given(JSON)
 def test_reading_is_total(told: Any) -> None:
-    try:
+    with suppress(DocumentError):
         decode(Report, told)
-    except DocumentError as error:
-        assert str(error)
 
 
 def test_what_has_no_place_in_json_is_refused() -> None:

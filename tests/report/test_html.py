@@ -1,4 +1,4 @@
-"""One file that needs nothing else: strict markup, no script, hostile names inert, readable in print and dark."""
+"""One file that needs nothing else: strict markup, no script, hostile names inert, print, dark."""
 
 from __future__ import annotations
 

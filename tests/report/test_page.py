@@ -1,4 +1,4 @@
-"""What a page says: the run's own numbers, the same in both languages, and nothing where nothing was measured."""
+"""What a page says: the run's own numbers, the same in both languages, and no number for nothing."""
 
 from __future__ import annotations
 
@@ -42,16 +42,34 @@ def test_both_languages_tell_the_same_numbers() -> None:
 
 def test_every_part_is_there_in_order() -> None:
     assert [each.anchor for each in page(REPORT).sections] == [
-        "glance", "changed", "quality", "latency", "rates", "costs", "engines", "ledger", "provenance",
-    ]  # fmt: skip
+        "glance",
+        "changed",
+        "quality",
+        "latency",
+        "rates",
+        "costs",
+        "engines",
+        "ledger",
+        "provenance",
+    ]
 
 
 def test_every_chart_of_the_contract_is_there_with_words_and_numbers() -> None:
     found = charts(page(REPORT))
     assert set(found) == {
-        "forest-1-w8a8", "forest-2-w4a16-fp8kv", "latency-ttft", "latency-tpot", "latency-e2e", "goodput",
-        "concurrency", "waterfall-1-w8a8", "waterfall-2-w4a16-fp8kv", "engine-kv-usage", "engine-running", "ledger",
-    }  # fmt: skip
+        "forest-1-w8a8",
+        "forest-2-w4a16-fp8kv",
+        "latency-ttft",
+        "latency-tpot",
+        "latency-e2e",
+        "goodput",
+        "concurrency",
+        "waterfall-1-w8a8",
+        "waterfall-2-w4a16-fp8kv",
+        "engine-kv-usage",
+        "engine-running",
+        "ledger",
+    }
     for drawing in found.values():
         assert len(drawing.chart.text) > 20
         assert drawing.chart.rows

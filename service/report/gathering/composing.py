@@ -1,4 +1,4 @@
-"""A job's report from the stores: what its blocks and findings say, the verdicts and the ledger as they stand."""
+"""A job's report from the stores: its blocks and findings, the verdicts and the ledger as they are."""
 
 from __future__ import annotations
 
@@ -156,10 +156,8 @@ def _retries(sources: Sources, job: Job, rungs: Mapping[str, Rung], *, now: floa
 
 
 def _resent(told: ResendRate | None) -> Resent | None:
-    """Corrected for sampling, and no more than there were."""
-    if told is None or not told.total:
-        return None
-    return Resent(total=told.total, resent=min(told.total, round(told.corrected)))
+    """Of those of which it would have been seen."""
+    return Resent(total=told.exposed, resent=told.resent) if told is not None and told.exposed else None
 
 
 def _ledger(told: LedgerAccount) -> Ledger:

@@ -112,7 +112,7 @@ def _together(looks: Looks, name: str, joined: Callable[[list[float]], float]) -
 
 
 def _counted(looks: Looks, name: str) -> Points:
-    """What counters added since their first look; one that fell began anew, as an engine that restarts does."""
+    """What counters added since their first look; one that fell began anew, as with an engine restarted."""
     before: dict[str, float] = {}
     total = 0.0
     points: Points = []

@@ -43,7 +43,7 @@ def report_of(sources: Sources, job_id: str, *, now: float) -> Report:
 def keep_due(sources: Sources, *, now: float) -> list[str]:
     """Make the reports of jobs that are over and have none yet, so that they say what was decided then.
 
-    The ids of these jobs. Of those that ended lately: what was never kept in a day is made when it is asked for.
+    The ids of these jobs. Those that ended lately: later, a report is made when it is asked for.
     """
     due = jobs_to_report(sources.db, since=now - DAY)
     for job_id in due:

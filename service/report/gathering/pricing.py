@@ -1,4 +1,4 @@
-"""What tiers cost and save, from a job's findings: the fresh blocks of each, and the numbers of the money gate."""
+"""What tiers cost and save, from a job's findings: fresh blocks, and the money gate's numbers."""
 
 from __future__ import annotations
 

@@ -14,9 +14,17 @@ from service.report.shared import named, tier_anchor
 from service.report.words import Words
 
 HEAD = (
-    "price", "goodput", "length", "unit_cost", "retry_rate", "effective_cost", "request_cost", "failure_rise", "net",
+    "price",
+    "goodput",
+    "length",
+    "unit_cost",
+    "retry_rate",
+    "effective_cost",
+    "request_cost",
+    "failure_rise",
+    "net",
     "net_million",
-)  # fmt: skip
+)
 
 
 def costs(report: Report, say: Words) -> Section:
@@ -51,10 +59,18 @@ def steps_of(base: Money, money: Money, currency: str, say: Words) -> list[Step]
     charge = ((money.failure_weight or 0.0) * base.request_cost.value + money.failure_price) * failures
     benefit = money.net_benefit
     return [
-        Step(label=say("costs.baseline_request"), amount=base.request_cost.value, total=True,
-             numbers=write(base.request_cost.value)),
-        Step(label=say("costs.tier_request"), amount=-money.request_cost.value, tone="sum",
-             numbers=write(-money.request_cost.value)),
+        Step(
+            label=say("costs.baseline_request"),
+            amount=base.request_cost.value,
+            total=True,
+            numbers=write(base.request_cost.value),
+        ),
+        Step(
+            label=say("costs.tier_request"),
+            amount=-money.request_cost.value,
+            tone="sum",
+            numbers=write(-money.request_cost.value),
+        ),
         Step(label=say("costs.saved"), amount=saved, total=True, numbers=write(saved)),
         Step(label=say("costs.failures"), amount=-charge, numbers=write(-charge)),
         Step(label=say("costs.operations"), amount=-money.operations, numbers=write(-money.operations)),
@@ -67,7 +83,7 @@ def steps_of(base: Money, money: Money, currency: str, say: Words) -> list[Step]
             tone="good" if (benefit.lower or 0) > 0 else "bad" if (benefit.upper or 0) < 0 else "wait",
             numbers=writing.limits(benefit, write),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _waterfall(report: Report, tier: TierReport, base: Money, money: Money, say: Words) -> Iterator[Block]:

@@ -11,7 +11,6 @@ from service.report.measured import Figure
 from service.report.shared import decided, named
 from service.report.words import Words
 
-
 HEAD = ("decision", "worst", "pass_rate", "ttft", "tpot", "goodput", "unit_cost", "net")
 
 

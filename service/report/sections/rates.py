@@ -45,7 +45,7 @@ def _goodput(report: Report, say: Words) -> Iterator[Block]:
                                 x=point.rate,
                                 y=point.goodput,
                                 hollow=bool(point.invalid),
-                                tip=f"{tier.name}: {writing.rate(point.rate)}, {writing.speed(point.goodput)}",
+                                tip=f"{tier.name}: {_reached(point)}",
                             )
                             for point in sorted(sweep.points, key=lambda each: each.rate)
                             if not point.fresh
@@ -75,6 +75,10 @@ def _goodput(report: Report, say: Words) -> Iterator[Block]:
     if notes:
         yield Bullets(items=notes, foreign=True)
     yield Formula(text="goodput = Σ n(passed) / T", where=say("rates.formula"))
+
+
+def _reached(point: RatePoint) -> str:
+    return f"{writing.rate(point.rate)}, {writing.speed(point.goodput)}"
 
 
 _POINT_HEAD = ("rate", "purpose", "goodput", "pass_rate", "ttft", "tpot", "usable")
@@ -116,7 +120,7 @@ def _concurrency(report: Report, say: Words) -> Iterator[Block]:
                                 x=point.concurrency,
                                 y=1000 * point.tpot_p95_seconds,
                                 hollow=bool(point.invalid),
-                                tip=f"{tier.name}: {point.concurrency}, {writing.time(point.tpot_p95_seconds)}",
+                                tip=f"{tier.name}: {writing.time(point.tpot_p95_seconds)}",
                             )
                             for point in sorted(found.points, key=lambda each: each.concurrency)
                             if point.tpot_p95_seconds is not None

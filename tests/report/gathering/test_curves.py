@@ -100,9 +100,11 @@ def sample(at: float, backend: str = "a", **load: float) -> EngineSample:
 
 def test_levels_are_told_over_all_backends_and_holes_stay_holes() -> None:
     block = looks(
-        sample(0, "a", running=3, kv_usage=0.5), sample(0.1, "b", running=2, kv_usage=0.7), sample(5, "a"),
+        sample(0, "a", running=3, kv_usage=0.5),
+        sample(0.1, "b", running=2, kv_usage=0.7),
+        sample(5, "a"),
         sample(6, "a", running=1, kv_usage=0.1),
-    )  # fmt: skip
+    )
     told, silent = engine([(100.0, block)])
     series = {each.metric: each.points for each in told}
     assert series["running"] == ((100, 3), (100.1, 5), (105, None), (106, 3))
@@ -112,19 +114,24 @@ def test_levels_are_told_over_all_backends_and_holes_stay_holes() -> None:
 
 def test_counters_are_told_as_what_was_added_also_over_a_restart() -> None:
     block = looks(
-        sample(0, preemptions=7), sample(1, preemptions=9), sample(2, "b", preemptions=100), sample(3, preemptions=1),
+        sample(0, preemptions=7),
+        sample(1, preemptions=9),
+        sample(2, "b", preemptions=100),
+        sample(3, preemptions=1),
         sample(4, "b", preemptions=101),
-    )  # fmt: skip
+    )
     (told,), _ = engine([(0.0, block)])
     assert told.points == ((0, 0), (1, 2), (2, 2), (3, 3), (4, 4))
 
 
 def test_hits_are_a_share_of_what_was_looked_up_between_two_looks() -> None:
     block = looks(
-        sample(0, prefix_queries=100, prefix_hits=10), sample(1, prefix_queries=200, prefix_hits=90),
-        sample(2, prefix_queries=200, prefix_hits=90), sample(3, prefix_queries=50, prefix_hits=0),
+        sample(0, prefix_queries=100, prefix_hits=10),
+        sample(1, prefix_queries=200, prefix_hits=90),
+        sample(2, prefix_queries=200, prefix_hits=90),
+        sample(3, prefix_queries=50, prefix_hits=0),
         sample(4, prefix_queries=60, prefix_hits=5),
-    )  # fmt: skip
+    )
     (told,), _ = engine([(0.0, block)])
     assert told.metric == "prefix_hit_rate"
     assert told.points == ((1, 0.8), (4, 0.5))

@@ -1,4 +1,4 @@
-"""Latencies and pass rates from blocks: by the gate's own rounds, with limits, and None where nothing came."""
+"""Latencies and pass rates from blocks: by the gate's own rounds, with limits."""
 
 from __future__ import annotations
 

@@ -15,8 +15,13 @@ GOODPUTS = [1000.0, 1010.0, 990.0, 1000.0]
 
 def arm(tier: str = "w8a8", **changes: Any) -> dict[str, Any]:
     told = {
-        "tier": tier, "rate": 8.0, "goodputs": GOODPUTS, "backends": 1, "price_per_hour": 36.0, "mean_output_tokens": 100.0,
-    }  # fmt: skip
+        "tier": tier,
+        "rate": 8.0,
+        "goodputs": GOODPUTS,
+        "backends": 1,
+        "price_per_hour": 36.0,
+        "mean_output_tokens": 100.0,
+    }
     return {**told, **changes}
 
 
@@ -26,10 +31,17 @@ def gate(**numbers: float) -> dict[str, Any]:
 
 def test_costs_are_of_fresh_blocks_with_the_level_of_the_gate() -> None:
     numbers = {
-        "alpha": 0.025, "k: failure in baseline requests": 4.0, "failure besides": 0.5, "operations": 0.001,
-        "rise of failures": 0.01, "rise of failures, lower": 0.0, "rise of failures, upper": 0.02,
-        "net benefit per request": 0.1, "net benefit per request, lower": 0.05, "net benefit per request, upper": 0.2,
-    }  # fmt: skip
+        "alpha": 0.025,
+        "k: failure in baseline requests": 4.0,
+        "failure besides": 0.5,
+        "operations": 0.001,
+        "rise of failures": 0.01,
+        "rise of failures, lower": 0.0,
+        "rise of failures, upper": 0.02,
+        "net benefit per request": 0.1,
+        "net benefit per request, lower": 0.05,
+        "net benefit per request, upper": 0.2,
+    }
     found = prices({"cost": [arm()], "gates": [gate(**numbers)]}, {"w8a8": RETRY})["w8a8"]
     assert found.unit_cost is not None
     assert found.unit_cost.value == pytest.approx(36 * 1e6 / (1000 * 3600), rel=1e-3)
