@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Row, Select, and_, bindparam, or_, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Select, and_, bindparam, or_, select
 
 from service.decision.eprocess import H5
 from service.decision.policy import Hypothesis, Policy
@@ -131,7 +131,7 @@ def _of_single_pairs(sums: Sums) -> list[TallyCount]:
 
 def _histograms(
     connection: Connection, model: str, wanted: Collection[_Stratum], present: Versions
-) -> Iterable[Row[Any]]:
+) -> Sequence[Any]:
     """The rows of these strata, and of a few that are named by their parts alone."""
     if not wanted:
         return ()
