@@ -24,7 +24,7 @@ from service.store.job_terms import CannotBegin, JobTerms, begin
 from service.store.jobs import Cause
 from service.store.load_blocks import LOAD_TASK, to_enqueue
 from service.store.turns import settle_dropped, waiting_for_turn
-from workers.shadow_job import LoadRoom, run_load_block, turn
+from workers.shadow_job import LoadRoom, give_up, run_load_block, turn
 
 log = logging.getLogger("tiergate.load")
 
@@ -104,7 +104,7 @@ def register_load(app: Celery, settings: Settings, *, load_room: Callable[[], Lo
             for job_id in settle_dropped(room.db, now=time.time()):
                 log.warning("job %s is cancelled", job_id)
             for job_id in waiting_for_turn(room.db):
-                turn(room, job_id)
+                _turn(room, job_id)
             if queued() < MOST_WAITING:
                 tell(room)
             question = question_of(settings, room.db)
@@ -132,6 +132,17 @@ def register_load(app: Celery, settings: Settings, *, load_room: Callable[[], Lo
     }
     for name, work in tasks.items():
         app.task(work, name=name, shared=False)
+
+
+def _turn(room: LoadRoom, job_id: str) -> None:
+    """One job whose turn cannot be decided must not keep the others from theirs."""
+    try:
+        turn(room, job_id)
+    except StoreUnusable:
+        raise
+    except Exception as error:
+        log.exception("job %s: what is next cannot be told", job_id)
+        give_up(room, job_id, f"{type(error).__name__}: {error}")
 
 
 def _begin(room: LoadRoom, terms: JobTerms, model: str) -> None:

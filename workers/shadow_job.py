@@ -21,7 +21,7 @@ from service.load.figures import BlockFigures
 from service.load.plan import BlockPlan, Part
 from service.store.database import Database
 from service.store.job_terms import unlike
-from service.store.jobs import Job, JobState, read_job
+from service.store.jobs import Job, JobState, end_job, read_job
 from service.store.load_blocks import (
     LEASE_SECONDS,
     Block,
@@ -132,6 +132,14 @@ def turn(room: LoadRoom, job_id: str) -> bool:
     if job.state.over:
         return False
     blocks = read_blocks(room.db, job_id)
+    if (ending := _gone(room, job)) is not None:
+        return take_turn(
+            room.db,
+            job_id,
+            len(blocks),
+            Turn(then=ending, outlook=job.outlook, remarks=job.remarks, findings=job.findings),
+            now=now,
+        )
     figures = [_figures(block) for block in blocks]
     told: dict[str, Any] = dict(job.findings or {})
     if "opening" not in told:
@@ -241,15 +249,27 @@ def _end(room: LoadRoom, block: Block, state: JobState, reason: str) -> str:
     return state.value
 
 
+def give_up(room: LoadRoom, job_id: str, why: str) -> None:
+    """End a job of which nobody can say what is next, so that it holds up no other."""
+    end_job(room.db, job_id, JobState.FAILED, reason=f"what is next cannot be told: {why}", now=time.time())
+
+
 def _objection(room: LoadRoom, job: Job) -> Ending | None:
     """Why the job may not go on: the configuration changed under it, or a backend came into service."""
+    if (gone := _gone(room, job)) is not None:
+        return gone
+    if not job.own_capacity and (serving := in_service(room.db, room.ladders, job.model)):
+        return Ending(state=JobState.ABORTED, reason=f"a backend came into service: {'; '.join(serving)}")
+    return None
+
+
+def _gone(room: LoadRoom, job: Job) -> Ending | None:
+    """Why the configuration has no place for the job any more."""
     ladder = room.ladders.get(job.model)
     if ladder is None:
         return Ending(state=JobState.FAILED, reason=f"no model is called {job.model!r} any more")
     if changed := unlike(job.manifest, ladder):
         return Ending(state=JobState.FAILED, reason=changed)
-    if not job.own_capacity and (serving := in_service(room.db, room.ladders, job.model)):
-        return Ending(state=JobState.ABORTED, reason=f"a backend came into service: {'; '.join(serving)}")
     return None
 
 

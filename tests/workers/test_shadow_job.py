@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from service.decision.policy import Gate
-from service.fleet import Route
+from service.fleet import Backend, Ladder, Route
 from service.load.figures import BlockFigures
 from service.settings import Settings
 from service.store.database import Database
@@ -195,6 +195,33 @@ def test_a_turn_that_a_dead_worker_left_is_taken_by_whoever_looks(
     assert not turn(room, job.job_id), "there is a block by now"
     assert run_load_block(room, job.job_id, 0) == "done"
     assert [block.number for block in read_blocks(db, job.job_id, done=False)] == [0, 1]
+
+
+def test_a_job_whose_tier_was_taken_out_of_the_configuration_ends_and_says_so(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    fast = engines(seconds=0.02)
+    settings = configured(fast, fast)
+    job = begin_by_hand(settings, db, time.time(), parts=("slo",))
+    for changed, words in (({}, "no model is called"), (settings.ladders, "")):
+        room = room_of(settings, ladders=changed)
+        assert turn(room, job.job_id) is True
+        ended = read_job(db, job.job_id)
+        assert words in ended.reason
+        assert ended.state.over == bool(words)
+        if words:
+            job = begin_by_hand(settings, db, time.time() + 1, parts=("slo",))
+    other = moved_elsewhere(settings)
+    assert run_load_block(room_of(settings, ladders=other), job.job_id, 0) == "failed"
+    assert "backends of 'w8a8' for load are not those" in read_job(db, job.job_id).reason
+
+
+def moved_elsewhere(settings: Settings) -> dict[str, Ladder]:
+    """Ladders whose candidate has moved."""
+    ladder = settings.ladders[MODEL]
+    moved = replace(ladder.tiers[1], backends=(Backend(url="http://127.0.0.1:9999"),))
+    return {MODEL: replace(ladder, tiers=(ladder.tiers[0], moved))}
 
 
 def test_a_tier_that_is_down_ends_the_job_and_says_so(
