@@ -110,7 +110,7 @@ def settings_of(
         shadow_job=plan,
         **more,
     )
-    text = path.read_text().replace("ladder:", "slo: {ttft: 800ms, tpot: 300ms}\n    ladder:", 1)
+    text = path.read_text().replace("ladder:", "slo: {ttft: 1500ms, tpot: 300ms}\n    ladder:", 1)
     path.write_text(text)
     return load(path, dict(os.environ))
 

@@ -117,7 +117,7 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
     """The faster tier serves twice as many requests within its SLO: about half the cost at the same price."""
     fill_corpus(db)
     # Beyond four at once answers begin too late: at 0.2 s each that is 20 requests a second, at 0.1 s 40.
-    crowded = {"at_once": 4, "late": 1.6, "slower": 8}
+    crowded = {"at_once": 4, "late": 2.4, "slower": 8}
     settings = configured(
         ("bf16", engines(seconds=0.2, **crowded), 60.0), ("w8a8", engines(seconds=0.1, **crowded), 60.0)
     )
