@@ -5,7 +5,8 @@ Two colours. The proxy's side is asynchronous, small and never blocks: `capture`
 `counters` and `redis_keys` (names). It loads neither SQLAlchemy nor Celery. The other side is
 synchronous, for workers, API and command line. In Redis: `captures`, `spending` (shadow tokens),
 `worker_counts`. In SQL (`database`, `schema`, `tally_tables`): `leases` (who replays what), `units`, `pairs`,
-`conversations` and `closing` (scored pairs, counted once), `counting` (what they add), `evidence`,
+`conversations` and `closing` (scored pairs, counted once), `counting` and `own_strata` (what they add),
+`details` (what comparisons saw), `evidence`,
 `breakdown` (strata, tenants, coverage), `epochs`, `ladder_counts` and `standing` (what a verdict is read
 from), `recount` (proof of the counts) and `upgrade`, `observations` (what engines tell), `detectors`, `holds`
 and `measurements` (what the guard goes by), `ledger` and `account` (the account of every request),

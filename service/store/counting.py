@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from service.store.own_strata import Within, own_parts
 from service.store.units import Kind, PairOutcome, PairRow, Unit
 from service.strata import TENANT
 
@@ -127,16 +128,6 @@ class Count(NamedTuple):
     benefit: int = 0
 
 
-class Within(NamedTuple):
-    """The scored pairs of one unit that are in a stratum of their own."""
-
-    stratum: str
-    pairs: int
-    harm: int
-    benefit: int
-    both_failed: int
-
-
 class Part(NamedTuple):
     """The scored pairs of one unit, as far as they count."""
 
@@ -188,24 +179,6 @@ def part_of(unit: Unit) -> Part:
         sum(row.benefit for row in rows),
         sum(row.both_failed for row in rows),
         own_parts((row.own_stratum, bool(row.baseline_passed), bool(row.candidate_passed)) for row in rows),
-    )
-
-
-def own_parts(judged: Iterable[tuple[str, bool, bool]]) -> tuple[Within, ...]:
-    """Scored pairs by their own stratum: its name, and whether baseline and candidate passed."""
-    found: dict[str, list[tuple[bool, bool]]] = {}
-    for stratum, baseline, candidate in judged:
-        if stratum:
-            found.setdefault(stratum, []).append((baseline, candidate))
-    return tuple(
-        Within(
-            stratum,
-            len(pairs),
-            pairs.count((True, False)),
-            pairs.count((False, True)),
-            pairs.count((False, False)),
-        )
-        for stratum, pairs in sorted(found.items())
     )
 
 

@@ -17,10 +17,11 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, String, Table, and_, bindparam, or_, select
 
 from service.decision.tally import Tally, Triple
-from service.store.counting import Counts, Part, own_parts
+from service.store.counting import Counts, Part
 from service.store.database import Database
 from service.store.leases import MOST_AWAITED as MOST_AWAITED
 from service.store.leases import oldest_awaited
+from service.store.own_strata import own_parts
 from service.store.schema import pairs, units
 from service.store.tally_tables import tallies
 from service.store.units import Arm, Kind, PairOutcome, PairRow
@@ -105,8 +106,8 @@ def overtaking_since(
             owned[tuple(unit)].append((own, baseline, candidate))
     wanted = set(places)
     conversations: defaultdict[tuple[str, ...], list[Part]] = defaultdict(list)
-    for unit, outcomes in judged.items():
-        _, conversation, *scope, stratum, marginals, tenant = unit
+    for of_unit, outcomes in judged.items():
+        _, conversation, *scope, stratum, marginals, tenant = of_unit
         tier, arm, epoch, evaluator, version = scope
         if Place(tier, arm, epoch) not in wanted or present.get(evaluator, version) != version:
             continue
@@ -118,7 +119,7 @@ def overtaking_since(
             outcomes.count((True, False)),
             outcomes.count((False, True)),
             outcomes.count((False, False)),
-            own_parts(owned.get(unit, ())),
+            own_parts(owned.get(of_unit, ())),
         )
         conversations[(conversation, *part[:6])].append(part)
     return list(conversations.values())

@@ -238,7 +238,7 @@ def test_an_older_function_call_is_a_tool_call(answer_of: AnswerOf, read_whole: 
     assert streamed.tool_calls == (ToolCall(name="f", arguments="{}"),)
 
 
-def test_logprobs_are_looked_at_and_unknown_keys_passed_over(read_whole: Read) -> None:
+def test_logprobs_and_unknown_keys_are_passed_over(read_whole: Read) -> None:
     body = b'{"choices":[{"message":{"content":"a"},"logprobs":{"content":[{"logprob":-Infinity}]},"x":NaN,'
     assert read_whole(body + b'"finish_reason":"stop"}]}') == Answer(
         text="a", finish_reason="stop", broken_logprobs=1
