@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.charts.canvas import Canvas
+from service.charts.canvas import Canvas, breadth
 from service.charts.chart import Draw
 from service.charts.frame import LINE
 from service.charts.scale import Scale, written
@@ -84,7 +84,10 @@ def forest(
 def _heading(canvas: Canvas, column: float, text: str, style: str, anchor: str, end: float) -> None:
     if text:
         gap = -4 if anchor == "end" else 4
-        canvas.word(column + gap, LINE - 2, text, style, anchor=anchor, room=abs(end - column))
+        room = abs(end - column)
+        # A name that is cut says less than the line by itself, whose meaning the axis tells.
+        if breadth(text) <= room:
+            canvas.word(column + gap, LINE - 2, text, style, anchor=anchor)
 
 
 def _limits(rows: Sequence[ForestRow]) -> tuple[float, float]:
