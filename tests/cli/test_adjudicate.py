@@ -181,27 +181,27 @@ def test_conflicts_and_strangers_of_a_file_are_named_and_the_rest_is_taken(
     assert queue(api)["labelled"] == 2
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"{", "line 1 is no label"),
-        (b"[]\n", "line 1 is no label"),
-        (b'\n{"item": "a"}\n', "line 2 is no label"),
-        (b'{"item": "a", "label": "c"}', "a label is one of a, b, both, neither, skip, not 'c'"),
-        (b'{"item": 1, "label": "a"}', "item, label, labeller and at are texts"),
-        (b'{"item": "a", "label": "a", "at": 3}', "item, label, labeller and at are texts"),
-        (b"\xff\xfe", "is not text in UTF-8"),
-        (b"[" * 100_000, "line 1 is no label"),
-    ],
-)
-def test_a_line_that_is_no_label_is_named_and_nothing_is_recorded(
-    content: bytes, said: str, api: LiveApi, tmp_path: Path
-) -> None:
-    add(api)
-    (tmp_path / "labels.jsonl").write_bytes(content)
-    refused = ran(api, "import", "labels.jsonl")
-    assert refused.exit_code == 1, refused.output
-    assert said in refused.output
+WRONG = {
+    b"{": "line 1 is no label",
+    b"[]\n": "line 1 is no label",
+    b'\n{"item": "a"}\n': "line 2 is no label",
+    b'{"item": "a", "label": "c"}': "a label is one of a, b, both, neither, skip, not 'c'",
+    b'{"item": 1, "label": "a"}': "item, label, labeller and at are texts",
+    b'{"item": "a", "label": "a", "at": 3}': "item, label, labeller and at are texts",
+    b"\xff\xfe": "is not text in UTF-8",
+    b"[" * 100_000: "line 1 is no label",
+}
+
+
+def test_a_line_that_is_no_label_is_named_and_nothing_is_recorded(api: LiveApi, tmp_path: Path) -> None:
+    (item,) = add(api)
+    right = json.dumps({"item": item, "label": "a"}).encode()
+    for content, said in WRONG.items():
+        for document in (content, content.rstrip(b"\n") + b"\n" + right):
+            (tmp_path / "labels.jsonl").write_bytes(document)
+            refused = ran(api, "import", "labels.jsonl")
+            assert refused.exit_code == 1, (content, refused.output)
+            assert said in refused.output
     assert queue(api)["labelled"] == 0
 
 
