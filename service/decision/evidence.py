@@ -41,7 +41,7 @@ class Coverage:
     evidence: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if any(count < 0 for counts in (self.traffic, self.evidence) for count in counts.values()):
+        if any(min(counts.values(), default=0) < 0 for counts in (self.traffic, self.evidence)):
             raise ValueError("traffic and evidence are counts: none can be negative")
 
 

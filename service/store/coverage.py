@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -38,23 +38,27 @@ def coverage_at(
     """
     traffic = {**facts.traffic, **facts.taken}
     evidence = _units_by_tenant(connection, model, places, facts.taken)
-    for place, stratum, number in _covered(connection, model, places):
-        if number and place in evidence:
-            evidence[place][stratum] = number
+    for place, counts in _covered(connection, model, places):
+        if place in evidence:
+            evidence[place].update(counts)
     return {place: Coverage(traffic=traffic, evidence=evidence[place]) for place in places}
 
 
-def _covered(connection: Connection, model: str, places: Sequence[Place]) -> Iterator[tuple[Place, str, int]]:
-    """Each stratum with the requests of its busiest evaluator."""
+def _covered(
+    connection: Connection, model: str, places: Sequence[Place]
+) -> Iterator[tuple[Place, dict[str, int]]]:
+    """Each stratum with the requests of its busiest evaluator, where any count."""
     asked = at_places(model, places)
     if connection.dialect.name == "postgresql":
         # A row for each place: hundreds of them would take longer to send and to receive than to find.
         for tier, arm, epoch, counts in connection.execute(_COVERED_BY_PLACE, asked):
-            for stratum, number in json.loads(counts).items():
-                yield Place(tier, arm, epoch), stratum, int(number)
+            yield Place(tier, arm, epoch), json.loads(counts)
         return
+    found: defaultdict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
     for tier, arm, epoch, stratum, number in connection.execute(_COVERED, asked).all():
-        yield Place(tier, arm, epoch), stratum, int(number)
+        found[tier, arm, epoch][stratum] = number
+    for parts, counts in found.items():
+        yield Place(*parts), counts
 
 
 _COVERED: Select[Any] = (
@@ -64,6 +68,7 @@ _COVERED: Select[Any] = (
     )
     .where(within(stratum_sums))
     .group_by(*(stratum_sums.c[name] for name in (*Place._fields, "stratum")))
+    .having(func.max(stratum_sums.c.units + stratum_sums.c.further) > 0)
 )
 
 
