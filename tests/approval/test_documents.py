@@ -19,6 +19,8 @@ PATHS = {
     "/api/v1/models/{model}/tiers/{tier}/restore-alpha": {"post"},
     "/api/v1/models/{model}/rollback": {"post"},
     "/api/v1/models/{model}/decisions": {"get"},
+    "/api/v1/models/{model}/shadow-report": {"get"},
+    "/api/v1/shadow-jobs/{job}/report": {"get"},
     "/api/v1/ledger": {"get"},
     "/api/v1/adjudication": {"get"},
     "/api/v1/adjudication/next": {"get"},
