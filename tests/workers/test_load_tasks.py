@@ -20,6 +20,9 @@ from celery import Celery
 from service.decision.evidence import Shown
 from service.decision.policy import Gate
 from service.load.figures import BlockFigures
+from service.report.document import from_json
+from service.report.forms import Form, written
+from service.report.words import Language
 from service.settings import Settings
 from service.settings.cron import cron
 from service.store.database import Database
@@ -27,6 +30,7 @@ from service.store.jobs import BlockState, Job, JobState, cancel_job, list_jobs,
 from service.store.load_blocks import read_blocks
 from service.store.measurements import latest_measurement
 from service.store.pairs import record
+from service.store.reports import read_report
 from service.store.units import Arm, PairRow, Unit
 from tests.conftest import ValkeyServer
 from tests.workers.celery_parts import CeleryParts, until
@@ -136,6 +140,13 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
     assert {block.state for block in blocks} == {BlockState.DONE}
     assert {block.leases for block in blocks} == {1}
     assert ended.tokens_spent > 0
+    enqueue(valkey.url, DISPATCH)  # as beat does every few seconds
+    until(lambda: read_report(db, job.job_id) is not None, 120, lambda: worker.log)
+    report = from_json(read_report(db, job.job_id) or "")
+    assert (report.run.state, report.run.blocks_done) == ("done", len(blocks))
+    for language in Language:
+        page = written(report, Form.HTML, language).text
+        assert all(f'id="chart-{name}"' in page for name in ("latency-ttft", "goodput", "concurrency", "ledger"))
     gates = {(each["gate"], each["tier"]): each for each in findings["gates"]}
     assert set(gates) == {("slo", "bf16"), ("slo", "w8a8"), ("money", "w8a8")}
     money = gates["money", "w8a8"]
@@ -150,6 +161,10 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
     assert 0.3 < numbers["candidate per 1M tokens"] / numbers["baseline per 1M tokens"] < 0.8
     assert numbers["net benefit per request"] < 0, "three in ten of its answers break"
     assert money["shown"] == "failed"
+    priced = report.tiers[1].money
+    assert priced is not None
+    assert priced.net_benefit is not None
+    assert priced.net_benefit.value == numbers["net benefit per request"]
     kept = latest_measurement(db, MODEL, "w8a8", Gate.MONEY, money["epoch"], since=0.0)
     assert kept is not None
     assert kept.shown is Shown.FAILED
