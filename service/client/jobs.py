@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -31,7 +31,9 @@ def jobs_view(document: Document) -> RenderableType:
         return plain(
             "no shadow job yet: `tiergate shadow run MODEL` begins one, `shadow_job.cron` does so by itself"
         )
-    table = _table("job", "model", "state", "part", "progress", "by", "ended", "reason")
+    table = _table(
+        "job", "model", "state", "part", "done", "by", "ended", "reason", whole=("job", "state", "ended")
+    )
     for job in document["jobs"]:
         table.add_row(
             plain(job["job"]),
@@ -84,7 +86,7 @@ def _job(job: Document) -> Iterator[RenderableType]:
     if job.get("blocks"):
         yield _blocks(job["blocks"])
     yield from _findings(job["findings"] or {})
-    yield plain(f"manifest {job['manifest'][:12]}: tiergate shadow manifest {job['job']} > manifest.json")
+    yield plain(f"manifest {job['manifest'][:12]}: tiergate shadow manifest {job['job']}")
 
 
 def _spent(progress: Mapping[str, Any]) -> str:
@@ -132,8 +134,9 @@ def _number(value: float | None, form: str) -> str:
     return "" if value is None else form.format(value)
 
 
-def _table(*names: str) -> Table:
+def _table(*names: str, whole: Collection[str] = ()) -> Table:
+    """Columns of `whole` are never folded: what is to be copied, and what is read at a glance."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in names:
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name in whole)
     return table
