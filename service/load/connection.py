@@ -68,6 +68,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_open = False
+        # It points back at us, and while a block runs nobody collects cycles.
+        del self._parser
         flight = self.flight
         if flight is None or flight.ended is not None:
             return
