@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Select, and_, bindparam, or_, select
 
-from service.decision.eprocess import H5
+from service.decision.grid import H5
 from service.decision.policy import Hypothesis, Policy
 from service.decision.tally import Tally
 from service.store.counting import DRIFT_UNIT, Counts, Sums
@@ -75,7 +75,8 @@ def suspicious_strata(
     }
     counts: defaultdict[_Stratum, list[TallyCount]] = defaultdict(list)
     histograms: set[_Stratum] = set()
-    for tier, arm, epoch, evaluator, stratum, *amounts in connection.execute(_suspicious(criteria), asked):
+    rows = connection.execute(_suspicious(criteria), asked).all()
+    for tier, arm, epoch, evaluator, stratum, *amounts in rows:
         # Here, since PostgreSQL would compare every row with a list of parameters, name by name.
         if stratum not in universe:
             continue

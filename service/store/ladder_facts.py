@@ -103,8 +103,8 @@ def read_facts(connection: Connection, model: str) -> LadderFacts:
     prefix = ledger_key(Count.TRAFFIC, model, "-").removesuffix("-")
     asked = {"model": model, "mark": model_mark(model), "prefix": _escaped(prefix) + "%"}
     found: defaultdict[str, list[_Fact]] = defaultdict(list)
-    for row in connection.execute(_FACTS, asked):
-        found[row[0]].append(_Fact(*row))
+    for row in connection.execute(_FACTS, asked).all():
+        found[row[0]].append(_Fact._make(row))
     awaited = [fact.at for fact in found["awaited"]]
     return LadderFacts(
         route=next((_route(model, fact) for fact in found["route"]), None),
