@@ -137,7 +137,7 @@ def test_everything_runs_is_found_and_is_gone_after_a_stop_signal(tmp_path: Path
         assert status_of(f"{api}/docs") == 200
         assert status_of(f"{address(printed, 'dashboard')}/") == 200
         metrics = re.findall(r"http://\S+/metrics", printed)
-        assert len(metrics) == 5
+        assert len(metrics) == 6
         assert [status_of(url, token=token) for url in metrics] == [200] * len(metrics)
         assert sorted(file.stem for file in (state_dir / "logs").iterdir()) == sorted(PARTS)
 
