@@ -146,7 +146,8 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
     assert (report.run.state, report.run.blocks_done) == ("done", len(blocks))
     for language in Language:
         page = written(report, Form.HTML, language).text
-        assert all(f'id="chart-{name}"' in page for name in ("latency-ttft", "goodput", "concurrency", "ledger"))
+        for name in ("latency-ttft", "goodput", "concurrency", "ledger"):
+            assert f'id="chart-{name}"' in page
     gates = {(each["gate"], each["tier"]): each for each in findings["gates"]}
     assert set(gates) == {("slo", "bf16"), ("slo", "w8a8"), ("money", "w8a8")}
     money = gates["money", "w8a8"]

@@ -35,7 +35,7 @@ def account(report: Report, say: Words) -> Section | None:
             numbers_title=say("page.numbers"),
         ),
         Formula(
-            text="seen = skipped + sampled   ·   sampled = shipped + dropped   ·   "
+            text="seen = skipped + sampled\nsampled = shipped + dropped\n"
             "shipped = processed + expired + lost + waiting",
             where=say("ledger.formula"),
         ),

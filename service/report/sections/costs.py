@@ -137,7 +137,7 @@ def _formulas(
 ) -> Iterator[Block]:
     money, million = writing.money(report.currency), writing.money(report.currency, "/ 1M tok")
     yield Formula(
-        text="unit cost = price × 10⁶ / (goodput × 3600)   ·   effective cost = unit cost / (1 − r)",
+        text="unit cost = price × 10⁶ / (goodput × 3600)\neffective cost = unit cost / (1 − r)",
         where=say("costs.unit_formula"),
         worked=tuple(
             f"{tier.name}: {told.price_per_hour:g} × 10⁶ / ({told.tokens_per_second.value:,.1f} × 3600) "

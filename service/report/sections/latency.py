@@ -29,7 +29,7 @@ def latency(report: Report, say: Words) -> Section:
         blocks.extend(_drawing(report, metric, say))
     blocks.append(
         Formula(
-            text="TTFT = t(first token) − t(scheduled)   ·   TPOT = (t(last) − t(first)) / (n − 1)   ·   "
+            text="TTFT = t(first token) − t(scheduled)\nTPOT = (t(last) − t(first)) / (n − 1)\n"
             "E2E = TTFT + TPOT × (n − 1)",
             where=say("latency.formula"),
         )
