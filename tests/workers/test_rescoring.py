@@ -13,13 +13,14 @@ from evaluators.exchange import Answer, Fault, Format, Request
 from evaluators.score import Score
 from service.decision.policy import Units
 from service.decision.tally import Tally
+from service.store.capture import Keyring
 from service.store.corpus import CorpusPlan
 from service.store.database import Database
 from service.store.engine_tables import epoch_facts
 from service.store.evidence import read_tallies
 from service.store.recount import recount
 from tests.conftest import ValkeyServer
-from tests.workers.scripted import Script, ScriptedBackend
+from tests.workers.scripted import Reply, Script, ScriptedBackend
 from tests.workers.walk import (
     BROKEN,
     GOOD,
@@ -34,7 +35,6 @@ from tests.workers.walk import (
 from workers.drawing import Drawing
 from workers.replay import Bench, replay_batch
 from workers.rescoring import Rescored, rescore
-from workers.units import Scoring
 
 Backends = Callable[[Script], ScriptedBackend]
 
@@ -75,18 +75,18 @@ def write_facts(db: Database, of: str, epoch: str, **changes: object) -> None:
 @pytest.fixture
 def scored(
     valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends
-) -> Callable[..., Callable[[Scoring], Bench]]:
+) -> Callable[..., Callable[..., Bench]]:
     """Scores five captures of which every answer is kept; gives what makes a bench with another scoring."""
-    baseline, candidate = backend(always(GOOD)), backend(always(BROKEN))
-    tiers = (tier("bf16", None, shadow=baseline.url), tier("w4a16", candidate.url))
 
-    def walk() -> Callable[[Scoring], Bench]:
+    def walk(candidate: Script = always(BROKEN)) -> Callable[..., Bench]:
+        baseline, other = backend(always(GOOD)), backend(candidate)
+        tiers = (tier("bf16", None, shadow=baseline.url), tier("w4a16", other.url))
         drawing = Drawing(plan=CorpusPlan(per_stratum=0), answers=1.0, salt=b"s")
         bench = bench_of(*tiers, drawing=drawing)
         replay_batch(bench, ship(valkey.url, orders(5)), delivery="1")
         for name in ("bf16", "w4a16"):
             write_facts(bench.db, name, f"epoch of {name}")
-        return lambda scoring: bench_of(*tiers, scoring=lambda db: scoring)
+        return lambda scoring, **more: bench_of(*tiers, scoring=lambda db: scoring, **more)
 
     return walk
 
@@ -166,3 +166,22 @@ def test_where_conversations_count_whole_they_are_shown_and_do_not_count(scored,
     rescore(bench)
     tally = found(db, "next epoch of w4a16")["structured_output"]
     assert (tally.n, tally.not_counted, tally.unscored) == (0, 5, {})
+
+
+def test_a_fault_is_still_a_fault(scored, db: Database) -> None:
+    bench = scored(lambda asked: Reply(cut_off=True))(UPGRADED)
+    write_next(db)
+    rescore(bench)
+    tally = found(db, "next epoch of w4a16")["structured_output"]
+    assert (tally.n, tally.harm) == (5, 5)
+
+
+def test_what_cannot_be_opened_any_more_is_told_and_asked_for_no_longer(
+    scored, db: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench_of = scored()
+    write_next(db)
+    without = bench_of(UPGRADED, keyring=Keyring(current="new", keys={"new": bytes(32)}))
+    assert rescore(without) == Rescored(captures=5, units=0)
+    assert "cannot be judged again" in caplog.text
+    assert rescore(without) == Rescored()
