@@ -145,7 +145,7 @@ def _progress() -> Callable[[int], None]:
 
 
 def _new_name(name: str) -> str:
-    from service.store.corpus import TRAFFIC
+    from service.store.corpus_plan import TRAFFIC
 
     if name == TRAFFIC:
         raise fail(f"{TRAFFIC} is drawn from captures; give the import another --name", UNUSABLE)

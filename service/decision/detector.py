@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.decision.eprocess import H5, Grid, log_factors, log_mixture
+from service.decision.eprocess import log_factors, log_mixture
+from service.decision.grid import H5, Grid
 
 LOG_ALARM = math.log(1e5)
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from enum import Enum
 
-from service.decision.eprocess import G10, H5
+from service.decision.grid import G10, H5
 from service.decision.policy import Policy
 
 

@@ -21,37 +21,12 @@ from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
+from service.decision.grid import G10, H5, Grid
 from service.decision.tally import Tally
 
 _EDGE = 1 - 1e-12
 """Where the search for a limit starts; a limit beyond it is 1 (or -1)."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """Bets in (0, 1) and the share of the capital on each. Frozen for the life of an epoch."""
-
-    bets: tuple[float, ...]
-    weights: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.bets) != len(self.weights) or not self.bets:
-            raise ValueError("a grid needs one weight for every bet, and at least one bet")
-        if not all(0 < bet < 1 for bet in self.bets) or not all(weight > 0 for weight in self.weights):
-            raise ValueError("bets must be in (0, 1) and weights above 0")
-        if not math.isclose(math.fsum(self.weights), 1, abs_tol=1e-12):
-            raise ValueError(f"weights must sum to 1, got {math.fsum(self.weights)}")
-
-
-G10 = Grid(
-    bets=(0.999, *(2**-exponent for exponent in (0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4.5, 5.5))),
-    weights=(0.11,) * 8 + (0.06,) * 2,
-)
-"""Bets for showing non-inferiority."""
-H5 = Grid(bets=(0.9, 0.5, 0.25, 0.125, 0.0625), weights=(0.2,) * 5)
-"""Bets for showing harm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,6 +139,8 @@ def _upper_limit(values_seen: bytes, counts_seen: bytes, alpha: float, grid: Gri
         return 1.0
     if excess(-_EDGE) >= 0:
         return -1.0
+    from scipy.optimize import brentq  # slow to load, and only who looks at limits needs it
+
     return float(brentq(excess, -_EDGE, _EDGE, xtol=1e-13, maxiter=500))
 
 

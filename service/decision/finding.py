@@ -12,7 +12,8 @@ from collections.abc import Mapping
 
 from service.decision.directions import log_e_least_harm, log_e_values
 from service.decision.ending import out_of_pairs, out_of_time
-from service.decision.eprocess import G10, H5, Differences, confidence_sequence
+from service.decision.eprocess import Differences, confidence_sequence
+from service.decision.grid import G10, H5
 from service.decision.planning import pairs_to_pass
 from service.decision.policy import Criterion, Hypothesis, Policy
 from service.decision.strata import worst_strata

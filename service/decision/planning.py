@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincinv, ndtri
 
-from service.decision.eprocess import G10, Differences, Grid, log_capital, log_factors, log_mixture
+from service.decision.eprocess import Differences, log_capital, log_factors, log_mixture
+from service.decision.grid import G10, Grid
 from service.decision.tango import restricted_benefit
 
 CLOSEST = 1e-8

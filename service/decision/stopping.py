@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.decision.eprocess import G10, Grid, log_factors
+from service.decision.eprocess import log_factors
+from service.decision.grid import G10, Grid
 from service.decision.planning import check_scenario, fixed_pairs
 
 LOOKS_PER_SAMPLE = 250

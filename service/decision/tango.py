@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri
 
 _EDGE = 1 - 1e-12
@@ -65,6 +64,8 @@ def interval(
         raise ValueError(f"level must be in (0, 1), got {level}")
     if n == 0:
         return -1.0, 1.0
+    from scipy.optimize import brentq  # slow to load, and only who looks at limits needs it
+
     quantile = -float(ndtri((1 - level) / 2))
 
     def upper(harm: float, benefit: float) -> float:

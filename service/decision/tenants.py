@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from service.decision.directions import log_e_values
-from service.decision.eprocess import G10, Differences, Grid, log_capital, log_mixture
+from service.decision.eprocess import Differences, log_capital, log_mixture
+from service.decision.grid import G10, Grid
 from service.decision.policy import Criterion, Hypothesis, Policy
 from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds

@@ -18,33 +18,13 @@ from sqlalchemy import Connection, Executable, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from service.store.capture import Capture, Ending, Keyring, seal_all
+from service.store.corpus_plan import TRAFFIC, CorpusPlan
 from service.store.corpus_tables import corpus, corpus_strata
 from service.store.database import Database
 from service.store.schema import claims, key_of
 from service.store.units import Claim
 
-TRAFFIC = "traffic"
-"""The corpus that is drawn from captures; all others are imported, and stay until they are forgotten."""
-PERIODS = 4
-"""Periods in a retention: requests of one come and go together, and are kept for 3/4 of it or longer."""
 _CHUNK = 400
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorpusPlan:
-    """How much is kept, and for how long."""
-
-    per_stratum: int = 20
-    """Requests of one stratum and period; 0 = none are drawn."""
-    retention_seconds: float = 28 * 86_400.0
-    max_bytes: int = 256 * 1024 * 1024
-    """Of all sealed requests; beyond, the fullest stratum gives up the one that ranks last."""
-
-    def period_of(self, at: float) -> tuple[float, float]:
-        """When the period of a moment began, and when all of it expires (unix seconds)."""
-        length = self.retention_seconds / PERIODS
-        start = at // length * length
-        return start, start + self.retention_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

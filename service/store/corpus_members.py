@@ -15,7 +15,8 @@ from itertools import groupby
 from sqlalchemy import ColumnElement, func, or_, select
 
 from service.store.capture import Keyring, SealBroken, unseal
-from service.store.corpus import TRAFFIC, sealed_id
+from service.store.corpus import sealed_id
+from service.store.corpus_plan import TRAFFIC
 from service.store.corpus_tables import corpus, corpus_strata
 from service.store.database import Database
 

@@ -201,6 +201,13 @@ def test_help_lists_every_command_and_loads_nothing_slow(tiergate: Tiergate) -> 
     assert loaded.stdout == "[]\n"
 
 
+def test_a_configuration_is_read_without_what_a_proxy_has_no_use_for() -> None:
+    slow = "scipy", "numpy", "sqlalchemy", "celery", "fastapi", "httpx", "rich"
+    code = f"import service.settings, sys; print(sorted(set({slow}) & set(sys.modules)))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert loaded.stdout == "[]\n"
+
+
 def test_the_version_is_told_and_help_has_its_short_form(tiergate: Tiergate) -> None:
     assert re.fullmatch(r"tiergate \d+\.\d+\.\d+\n", tiergate("--version").stdout)
     assert "COMMAND [ARGS]" in tiergate("-h").stdout
