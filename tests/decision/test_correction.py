@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from service.decision import tango
 from service.decision.correction import (
     BENEFIT,
     BOTH_FAILED,
@@ -204,3 +205,34 @@ def test_sampling_by_score_does_not_bias_and_the_limits_cover(name: str) -> None
     # Each limit may fail in 5 % of the runs; 4 standard errors of 160 runs above that are 12 %.
     assert below / runs <= 0.12
     assert above / runs <= 0.12
+
+
+def test_knowing_every_pair_of_a_sample_is_not_knowing_the_traffic() -> None:
+    """With all labelled, what is left is what the sample itself leaves open: the raw limits, at least."""
+    counted = tally(both_passed=900, harm=60, benefit=40)
+    every = Labels(table={(cell, cell): pairs for cell, pairs in pairs_by_cell(counted).items() if pairs})
+    found = rectify(counted, every, level=0.9)
+    low, high = tango.interval(60, 40, 1000, 0.9)
+    assert found is not None
+    assert found.interval.lower <= low
+    assert found.interval.upper >= high
+
+
+def test_where_people_see_far_more_differences_the_sample_leaves_more_open_than_the_evaluator_says() -> None:
+    """Cells whose true means lie far apart: the spread between them counts, not the evaluator's own."""
+    counted = tally(both_passed=500, both_failed=500)
+    labels = Labels(table={(BOTH_PASSED, HARM): 500, (BOTH_FAILED, BENEFIT): 500})
+    found = rectify(counted, labels, level=0.9)
+    assert found is not None
+    assert found.estimate == 0
+    assert found.interval.upper > 1.6 * (1 / 1000) ** 0.5
+    assert found.interval.lower < -1.6 * (1 / 1000) ** 0.5
+
+
+def test_a_sample_without_a_difference_leaves_the_traffic_open_besides_the_labels() -> None:
+    counted = tally(both_passed=1000)
+    found = rectify(counted, Labels(table={(BOTH_PASSED, BOTH_PASSED): 1000}), level=0.9)
+    low, high = tango.interval(0, 0, 1000, 0.9)
+    assert found is not None
+    assert found.interval.upper == pytest.approx(2**0.5 * high)
+    assert found.interval.lower == pytest.approx(2**0.5 * low)
