@@ -18,7 +18,6 @@ from evaluators.exchange import Json, Outcome
 from service.redaction import Mask, mask_personal, redacted
 from service.store.capture import Keyring
 from service.store.corpus import (
-    CorpusPlan,
     Drawn,
     Place,
     draw_within,
@@ -27,6 +26,7 @@ from service.store.corpus import (
     rooms,
     seal_request,
 )
+from service.store.corpus_plan import CorpusPlan
 from service.store.database import Database
 from service.store.kept_answers import KeptAnswers, keep_within
 from service.store.resends import Sent, count_within, earlier_tiers

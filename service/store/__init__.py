@@ -11,8 +11,8 @@ synchronous, for workers, API and command line. In Redis: `captures`, `spending`
 from), `recount` (proof of the counts) and `upgrade`, `observations` (what engines tell), `detectors`, `holds`
 and `measurements` (what the guard goes by), `ledger` and `account` (the account of every request),
 `decisions`, `approvals` and `routes` (the hash-chained log and what it decided), `tokens`, `retention`;
-`corpus` and `corpus_members` (requests for shadow jobs), `kept_answers` (to be judged again), `forgetting`
-(in time, or when asked), `resends`.
+`corpus_plan`, `corpus` and `corpus_members` (requests for shadow jobs), `kept_answers` (to be judged again),
+`forgetting` (in time, or when asked), `resends`.
 
 Enters: captures, units of scored pairs, decisions of people. Leaves: tallies, the account, the route.
 Imported by the edges and the roots; imports only pure rooms. Times are unix

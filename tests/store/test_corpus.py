@@ -11,9 +11,7 @@ import pytest
 from sqlalchemy import func, select
 
 from service.store.corpus import (
-    TRAFFIC,
     CorpusFull,
-    CorpusPlan,
     Drawn,
     Place,
     bytes_used,
@@ -26,6 +24,7 @@ from service.store.corpus import (
     take_in,
 )
 from service.store.corpus_members import corpora, digest_of, listed, manifest, opened
+from service.store.corpus_plan import TRAFFIC, CorpusPlan
 from service.store.corpus_tables import corpus
 from service.store.database import Database
 from service.store.forgetting import expire_kept, forget_corpus, forget_tenant

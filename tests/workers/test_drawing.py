@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import select
 
 from service.redaction import mask_personal
-from service.store.corpus import TRAFFIC, CorpusPlan
 from service.store.corpus_members import Member, manifest, opened
+from service.store.corpus_plan import TRAFFIC, CorpusPlan
 from service.store.corpus_tables import kept_answers
 from service.store.database import Database
 from service.store.resends import resend_rates

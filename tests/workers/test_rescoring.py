@@ -14,7 +14,7 @@ from evaluators.score import Score
 from service.decision.policy import Units
 from service.decision.tally import Tally
 from service.store.capture import Keyring
-from service.store.corpus import CorpusPlan
+from service.store.corpus_plan import CorpusPlan
 from service.store.database import Database
 from service.store.engine_tables import epoch_facts
 from service.store.evidence import read_tallies
