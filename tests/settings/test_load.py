@@ -348,7 +348,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_file(problems: Proble
         ({"policy": {"load_runs": {"power": "70%"}}}, "must rise within (0, 1)"),
         ({"policy": {"load_runs": {"blocks": 1}}}, "policy.load_runs.blocks"),
         ({"policy": {"load_runs": {"block_correlation": 2}}}, "policy.load_runs.block_correlation"),
-        ({"policy": {"load_runs": {"failures": "2x"}}}, "did you mean `failure_weight`?"),
+        ({"policy": {"load_runs": {"failure_wait": "2x"}}}, "did you mean `failure_weight`?"),
     ],
 )
 def test_values_that_cannot_be_meant_are_refused(
