@@ -15,7 +15,7 @@ LONGEST_REASON = 240
 """Characters: Argo keeps an answer in its resource, GitHub shows 1024."""
 APPROVED_SCORE, WAITING_SCORE, REJECTED_SCORE = 100.0, 75.0, 0.0
 WAITING_SPAN = 14.0
-"""What waits scores 75 to 89 by how far it has come: under 90 passes nowhere, from 75 on fails nowhere (Kayenta)."""
+"""What waits scores 75 to 89 by how far it has come: between the thresholds that Kayenta is given most."""
 
 
 class State(StrEnum):
@@ -58,6 +58,8 @@ class Judgement:
     """Unix seconds; None = until revoked, or without an approval."""
     evidence_age: float | None
     """Seconds since the first counted pair; None without evidence."""
+    settled: bool
+    """Whether waiting changes nothing: approved, rejected, another artifact, no more pairs to ask for."""
 
     @property
     def line(self) -> str:
@@ -68,13 +70,14 @@ class Judgement:
 def judge(rung: Rung, *, artifact: str | None, basis: Basis, policy: str, now: float) -> Judgement:
     """The judgement on a candidate's rung.
 
-    `artifact`: what is about to be rolled out, None when the caller does not say. `policy`: digest of the policy.
+    `artifact`: what is about to be rolled out, None when the caller does not say. `policy`: its digest.
     """
     evidence, verdict = rung.evidence, rung.verdict
     assert evidence is not None, "the baseline has no evidence"
     assert verdict is not None, "the baseline has no verdict"
     judged = bare((rung.approval and rung.approval.artifact) or rung.tier.declares.get("artifact"))
-    state, reason = _state(rung, judged=judged, asked=bare(artifact), basis=basis, now=now)
+    asked = bare(artifact)
+    state, reason = _state(rung, judged=judged, asked=asked, basis=basis, now=now)
     return Judgement(
         state=state,
         reason=one_sentence(reason),
@@ -87,6 +90,7 @@ def judge(rung: Rung, *, artifact: str | None, basis: Basis, policy: str, now: f
         approved_at=None if rung.approval is None else rung.approval.at,
         expires_at=None if rung.approval is None else rung.approval.expires_at,
         evidence_age=evidence.age_seconds,
+        settled=state is not State.INCONCLUSIVE or asked not in (None, judged) or verdict.not_shown,
     )
 
 
