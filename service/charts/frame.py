@@ -127,7 +127,8 @@ def level(frame: Frame, number: float, label: str, style: str = "limit") -> None
         return
     height = frame.y(number)
     frame.canvas.line(frame.left, height, frame.right, height, style)
-    above = height - frame.top > LINE
+    # A guide's name hangs below it: the limit beside it, such as the margin, has its own above.
+    above = height - frame.top > LINE and style != "guide"
     frame.canvas.word(
         frame.right,
         height + (-5 if above else FONT + 3),

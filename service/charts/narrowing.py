@@ -45,9 +45,9 @@ def narrowing(
 ) -> Draw:
     """Draws the sequence in percentage points; limits wider than `widest` (a share) run off the plot.
 
-    The first looks are all but as wide as the axis can be: without `widest`, twelve margins are shown.
+    The first looks are all but as wide as the axis can be: without `widest`, six margins are shown.
     """
-    most = 100 * (12 * margin if widest is None else widest)
+    most = 100 * (6 * margin if widest is None else widest)
     points = tuple(
         CurvePoint(
             x=each.at,

@@ -63,6 +63,8 @@ class Latency:
     """What the SLO allows; None where it says nothing of it."""
     quantiles: Mapping[str, Figure] = field(default_factory=dict)
     """By share as text: `0.5`, `0.95`."""
+    p95_difference: Figure | None = None
+    """Of P95 against the baseline's, by block bootstrap; n is blocks. None for the baseline itself."""
     distribution: tuple[tuple[float, float], ...] = ()
     """(share of n, seconds), rising: what a curve is drawn through."""
 

@@ -66,6 +66,11 @@ def time(seconds: float) -> str:
     return f"{milliseconds:,.0f} ms" if milliseconds >= 100 else f"{milliseconds:.1f} ms"
 
 
+def time_difference(seconds: float) -> str:
+    """Milliseconds with their sign, whatever their size: differences are compared with one another."""
+    return f"{1000 * seconds:+,.1f} ms".replace("-", "−")
+
+
 def rate(per_second: float) -> str:
     """Requests a second."""
     return f"{per_second:.3g} req/s"

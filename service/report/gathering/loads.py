@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from service.decision import tango
+from service.decision.latency import LatencyBlock, read_latency
 from service.decision.quantile import quantile_limits
 from service.decision.slo import baseline_slo
 from service.report.measured import Figure, Latency, Load, Metric
@@ -21,6 +22,8 @@ Json = Mapping[str, Any]
 OVER_SATURATED = "over_saturated"
 """How the reason of a block that could not keep up begins (`service.load.figures`)."""
 LEVEL = 0.95
+REPEATS = 1000
+"""Of the bootstrap."""
 SHARES = (0.5, 0.95, 0.99)
 CURVE = (*(step / 100 for step in range(2, 99, 4)), 0.985, 0.995, 0.999)
 """Shares at which a distribution's curve is drawn, beside those that are told."""
@@ -42,6 +45,7 @@ def loads(blocks: Sequence[Json], tiers: Sequence[str], gates: Sequence[Json], s
         tier: _load(
             [each for each in blocks if each["plan"]["tier"] == tier],
             [one[tier] for one in used],
+            None if tier == tiers[0] else [one[tiers[0]] for one in used],
             told.get(tier),
             slo,
         )
@@ -59,7 +63,13 @@ def _spoiled(one: Mapping[str, Json], baseline: str) -> bool:
     )
 
 
-def _load(every: Sequence[Json], used: Sequence[Json], gate: Json | None, slo: Json) -> Load:
+def _load(
+    every: Sequence[Json],
+    used: Sequence[Json],
+    baseline: Sequence[Json] | None,
+    gate: Json | None,
+    slo: Json,
+) -> Load:
     numbers: Json = {} if gate is None else gate.get("numbers", {})
     failed: Counter[str] = Counter()
     for each in used:
@@ -81,7 +91,7 @@ def _load(every: Sequence[Json], used: Sequence[Json], gate: Json | None, slo: J
         achieved_rate=_mean(used, "achieved_rate"),
         lag_p99_seconds=_most(used, "lag_p99"),
         identity_error_seconds=_most(used, "identity_error"),
-        latencies=tuple(_latencies(used, slo)),
+        latencies=tuple(_latencies(used, baseline, slo)),
     )
 
 
@@ -113,7 +123,7 @@ def _rise(numbers: Json) -> Figure | None:
     return Figure(value=(harm - benefit) / n, lower=lower, upper=upper, level=level, n=int(n))
 
 
-def _latencies(used: Sequence[Json], slo: Json) -> Iterator[Latency]:
+def _latencies(used: Sequence[Json], baseline: Sequence[Json] | None, slo: Json) -> Iterator[Latency]:
     for metric in Metric:
         values = [number for each in used for number in _values(each.get("columns") or {}, metric)]
         if not values:
@@ -126,8 +136,36 @@ def _latencies(used: Sequence[Json], slo: Json) -> Iterator[Latency]:
             never=len(values) - len(came),
             limit_seconds=None if limit is None else float(limit),
             quantiles=_quantiles(values),
+            p95_difference=None if baseline is None else _difference(baseline, used, metric),
             distribution=tuple(_distribution(came, len(values))),
         )
+
+
+def _difference(baseline: Sequence[Json], used: Sequence[Json], metric: Metric) -> Figure | None:
+    """Of P95, over rounds drawn again (statistics A10); None where too many requests never came so far."""
+    found = read_latency(
+        [
+            LatencyBlock(baseline=_or_none(first, metric), candidate=_or_none(second, metric))
+            for first, second in zip(baseline, used, strict=True)
+        ],
+        level=LEVEL,
+        repeats=REPEATS,
+    ).difference
+    if found is None:
+        return None
+    # Percentile limits need not enclose the value; told as limits, they do.
+    return Figure(
+        value=found.value,
+        lower=min(found.lower, found.value),
+        upper=max(found.upper, found.value),
+        level=LEVEL,
+        n=found.blocks,
+    )
+
+
+def _or_none(figures: Json, metric: Metric) -> list[float | None]:
+    numbers = _values(figures.get("columns") or {}, metric)
+    return [number if math.isfinite(number) else None for number in numbers]
 
 
 def _values(columns: Json, metric: Metric) -> Iterator[float]:

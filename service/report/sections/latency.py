@@ -84,6 +84,7 @@ def _drawing(report: Report, metric: Metric, say: Words) -> Iterator[Block]:
                 say("latency.requests"),
                 say("latency.never"),
                 *(f"P{100 * float(share):g}" for share in SHOWN_SHARES),
+                say("latency.difference"),
             ],
             rows=[_cells(tier, found, say) for tier, found in known],
         ),
@@ -113,6 +114,7 @@ def _cells(tier: TierReport, found: Latency, say: Words) -> tuple[str, ...]:
         writing.count(found.n),
         writing.count(found.never),
         *(writing.figure(found.quantiles.get(share), writing.time) for share in SHOWN_SHARES),
+        writing.figure(found.p95_difference, writing.time_difference),
     )
 
 

@@ -165,3 +165,26 @@ def test_of_a_whole_job_pass_rates_have_limits() -> None:
     assert rate.upper is not None
     assert rate.lower < 0.99 < rate.upper
     assert found["w8a8"].blocks == 8
+
+
+def test_a_faster_tiers_p95_differs_from_the_baselines_by_what_it_is_faster() -> None:
+    blocks = []
+    for shift in range(8):
+        slow = tuple(0.2 + (place + shift) / 1000 for place in range(100))
+        fast = tuple(number - 0.05 for number in slow)
+        blocks += [block("bf16", ttft=slow), block("w8a8", ttft=fast)]
+    found = read(*blocks)
+    assert found["bf16"].latencies[0].p95_difference is None
+    difference = found["w8a8"].latencies[0].p95_difference
+    assert difference is not None
+    assert difference.value == pytest.approx(-0.05)
+    assert (difference.level, difference.n) == (0.95, 8)
+    assert difference.lower is not None
+    assert difference.upper is not None
+    assert -0.0501 < difference.lower <= difference.upper < -0.0499
+
+
+def test_where_too_many_never_came_there_is_no_difference() -> None:
+    dead = block("w8a8", ttft=(None,) * 20)
+    found = read(*(each for _ in range(3) for each in (block("bf16", ttft=(0.1,) * 20), dead)))
+    assert found["w8a8"].latencies[0].p95_difference is None
