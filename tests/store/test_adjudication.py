@@ -250,3 +250,12 @@ def test_the_judge_holds_what_it_takes_and_tries_it_so_often(queueing: Queueing,
     assert read_access(database) == []
     note_judge(database, ids[:1], actor="judge:j", now=NOW)
     assert [(each.actor, each.action) for each in read_access(database)] == [("judge:j", "judge")]
+
+
+def test_labels_mean_the_tiers_whichever_letter_they_stood_under(
+    queueing: Queueing, database: Database
+) -> None:
+    queueing.add("pf", 30)
+    for item in export_items(database, KEYRING, HERE, actor="x", now=NOW, limit=30):
+        say(database, item.id, "a" if item.a.text == BASELINE else "b")
+    assert dict(labels_of(database)["refusal"].table) == {((False, True), (False, True)): 30}  # type: ignore[attr-defined]
