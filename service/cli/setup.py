@@ -66,11 +66,12 @@ def check(
     settings = load_or_exit(config, make_key=False)
     from service.launch.ask import ask_all
     from service.launch.check import Level, all_backends, backend_lines, setup_lines
+    from service.launch.check_corpus import corpus_lines
     from service.launch.check_recall import recall_lines
     from service.launch.check_stores import store_lines
     from service.settings.problems import visible
 
-    lines = setup_lines(settings)
+    lines = [*setup_lines(settings), *corpus_lines(settings)]
     if not offline:
         answers = ask_all(all_backends(settings))
         asked = [*backend_lines(settings, answers), *recall_lines(settings, answers)]
