@@ -54,11 +54,16 @@ def job_view(document: Document) -> RenderableType:
 
 
 def state_line(job: Document) -> str:
-    """One job in a line: for a person who waits."""
+    """One job in a line: for a person who waits, also for what he has to see to."""
     progress = job["progress"]
-    told = (
-        f"{job['state']} {job['part']} block {progress['blocks_done']} of about {progress['blocks_expected']}"
-    )
+    if job["state"] == "waiting":
+        if not progress["blocks_expected"]:
+            return "waiting for the guard, which opens it within seconds"
+        return (
+            "waiting for a load worker: `tiergate up` has one, else `celery -A workers.app worker -Q load -c 1`"
+        )
+    done, expected = progress["blocks_done"], progress["blocks_expected"]
+    told = f"{job['state']} {job['part']} block {done} of about {expected}"
     left = max(0.0, progress["seconds_expected"] - progress["seconds_done"])
     return told if job["state"] in OVER else f"{told}, {span(left)} of load left"
 
@@ -72,7 +77,7 @@ def ending_lines(job: Document) -> Iterator[str]:
 
 def _job(job: Document) -> Iterator[RenderableType]:
     yield plain(f"{job['job']}: {job['model']}, {job['state']}", STATE_STYLE.get(job["state"], "bold"))
-    yield plain(_spent(job["progress"]))
+    yield plain(state_line(job) if job["state"] == "waiting" else _spent(job["progress"]))
     if job["i_own_this_capacity"]:
         yield plain(
             "it loads backends that serve clients, and ends at the first breach of their SLO", "yellow"
