@@ -68,7 +68,9 @@ def findings(verdict: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {finding["criterion"]: finding for finding in verdict["findings"]}
 
 
-def test_a_damaged_tier_is_rejected_and_a_healthy_one_accepted_then_serves(start: Start) -> None:
+def test_a_damaged_tier_is_rejected_a_healthy_one_serves_and_every_part_tells_its_health(
+    start: Start,
+) -> None:
     system = start(("bf16", "w8a8", "w2"))
     system.backends["w2"].script(mode="broken")
     send_all(system, 30)
@@ -90,8 +92,33 @@ def test_a_damaged_tier_is_rejected_and_a_healthy_one_accepted_then_serves(start
     assert refused.status_code == 409
     assert "structured_output" in refused.text
 
+    every_component_serves_its_health_and_metrics(system)
     approve_and_roll_back_under_load(system)
     assert system.stop() == 0
+
+
+def every_component_serves_its_health_and_metrics(system: System) -> None:
+    """All that `up` says it listens on."""
+    pages = re.findall(r"http://\S+/metrics", system.log.read_text())
+    assert len(pages) == 6, "proxy, API, worker, guard, beat and load worker"
+    families = set()
+    for page in pages:
+        for path in ("healthz", "readyz"):
+            assert httpx.get(page.replace("metrics", path)).status_code == 200
+        answer = httpx.get(page, headers={"authorization": f"Bearer {system.token}"})
+        assert answer.status_code == 200
+        families |= {
+            sample.name
+            for family in text_string_to_metric_families(answer.text)
+            for sample in family.samples
+            if sample.labels.get("model", MODEL) == MODEL
+        }
+    assert {
+        "tiergate_proxy_requests_total",
+        "tiergate_worker_pairs_total",
+        "tiergate_verdict",
+        "tiergate_ledger_requests",
+    } <= families
 
 
 def approve_and_roll_back_under_load(system: System) -> None:
@@ -221,29 +248,3 @@ def test_what_crosses_the_wire_to_redis_says_nothing_of_prompts(
     assert all(len(args) == 1 for args in replays)
     assert len(ids) == system.sent
     assert all(re.fullmatch(r"[0-9a-f]+-\d+-[0-9a-f]{8}", each) for each in ids), ids
-
-
-def test_every_component_that_listens_serves_its_health_and_metrics(start: Start) -> None:
-    system = start()
-    assert system.chat(question(1)).status_code == 200
-    settled(system)
-    pages = re.findall(r"http://\S+/metrics", system.log.read_text())
-    assert len(pages) == 6, "proxy, API, worker, guard, beat and load worker"
-    families = set()
-    for page in pages:
-        for path in ("healthz", "readyz"):
-            assert httpx.get(page.replace("metrics", path)).status_code == 200
-        answer = httpx.get(page, headers={"authorization": f"Bearer {system.token}"})
-        assert answer.status_code == 200
-        families |= {
-            sample.name
-            for family in text_string_to_metric_families(answer.text)
-            for sample in family.samples
-            if sample.labels.get("model", MODEL) == MODEL
-        }
-    assert {
-        "tiergate_proxy_requests_total",
-        "tiergate_worker_pairs_total",
-        "tiergate_verdict",
-        "tiergate_ledger_requests",
-    } <= families

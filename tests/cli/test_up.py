@@ -268,29 +268,12 @@ def answers(url: str) -> bool:
         return False
 
 
-def test_a_sighup_reloads_the_proxy_and_ends_nobody(tmp_path: Path, backend: str) -> None:
-    configuration(tmp_path, backend)
+def test_a_reload_ends_nobody_and_names_what_waits_for_a_restart(tmp_path: Path, backend: str) -> None:
+    configuration(tmp_path, backend, proxy=free_port())
+    file = tmp_path / "tiergate.yaml"
     with up(tmp_path) as (child, printed):
         before = set(descendants(tmp_path / ".tiergate"))
         proxy = address(printed, "proxy")
-        assert status_of(f"{proxy}/extra") == 404
-        file = tmp_path / "tiergate.yaml"
-        file.write_text(file.read_text().replace("proxy: {", "proxy: {forward_paths: [/extra], "))
-        child.send_signal(signal.SIGHUP)
-        assert eventually(lambda: "configuration is read again: applied" in log_of(tmp_path, "proxy"))
-        assert eventually(lambda: status_of(f"{proxy}/extra") == 200)
-        file.write_text("models: [")
-        child.send_signal(signal.SIGHUP)
-        assert eventually(lambda: "configuration is not taken" in log_of(tmp_path, "proxy"))
-        assert status_of(f"{proxy}/v1/models") == 200
-        assert set(descendants(tmp_path / ".tiergate")) == before
-        assert child.poll() is None
-
-
-def test_a_reload_names_what_waits_for_a_restart_of_up_too(tmp_path: Path, backend: str) -> None:
-    configuration(tmp_path, backend, proxy=free_port())
-    file = tmp_path / "tiergate.yaml"
-    with up(tmp_path) as (_, printed):
         admin = re.findall(r"(http://\S+)/metrics", printed)[0]
         assert reload(admin) == ("unchanged", [])
         written = file.read_text()
@@ -303,7 +286,18 @@ def test_a_reload_names_what_waits_for_a_restart_of_up_too(tmp_path: Path, backe
         assert "store.state_dir" in reload(admin)[1]
         file.write_text(written)
         assert reload(admin) == ("unchanged", [])
-        assert status_of(f"{address(printed, 'proxy')}/v1/models") == 200
+
+        assert status_of(f"{proxy}/extra") == 404
+        file.write_text(written.replace("proxy: {", "proxy: {forward_paths: [/extra], "))
+        child.send_signal(signal.SIGHUP)
+        assert eventually(lambda: "configuration is read again: applied" in log_of(tmp_path, "proxy"))
+        assert eventually(lambda: status_of(f"{proxy}/extra") == 200)
+        file.write_text("models: [")
+        child.send_signal(signal.SIGHUP)
+        assert eventually(lambda: "configuration is not taken" in log_of(tmp_path, "proxy"))
+        assert status_of(f"{proxy}/v1/models") == 200
+        assert set(descendants(tmp_path / ".tiergate")) == before
+        assert child.poll() is None
 
 
 def reload(admin: str) -> tuple[str, list[str]]:
