@@ -60,7 +60,7 @@ def state_line(job: Document) -> str:
         if not progress["blocks_expected"]:
             return "waiting for the guard, which opens it within seconds"
         return (
-            "waiting for a load worker: `tiergate up` has one, else `celery -A workers.app worker -Q load -c 1`"
+            "waiting for a load worker: that of `tiergate up`, or `celery -A workers.app worker -Q load -c 1`"
         )
     done, expected = progress["blocks_done"], progress["blocks_expected"]
     told = f"{job['state']} {job['part']} block {done} of about {expected}"
