@@ -19,6 +19,8 @@ from urllib.parse import urlsplit
 from service.approval.errors import Problem, echo
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+GATES = "/gates/"
+"""What is asked below, by whatever method a tool has, changes no tier; a route that does asks for more."""
 LABELLING = "/api/v1/adjudication/"
 """What is written below changes no tier: labels."""
 MAX_CREDENTIALS = 1024
@@ -77,7 +79,7 @@ class Head:
 
 def needed_scope(head: Head, path: str = "") -> Scope:
     """What method and path alone ask for; a router may ask for more."""
-    if head.is_read:
+    if head.is_read or path.startswith(GATES):
         return Scope.READ
     return Scope.LABEL if path.startswith(LABELLING) else Scope.APPROVE
 
@@ -115,11 +117,12 @@ def check_origin(head: Head, allowed: Collection[str]) -> None:
             )
 
 
-def credentials(head: Head) -> str | None:
+def credentials(head: Head, path: str = "") -> str | None:
     """The secret the caller shows, None when it shows none. 401 for anything that cannot be a token.
 
     `Basic` with the token as password works for reads only: it lets a browser open the overview page, and
-    a browser would also send it along with a write that another page thought of.
+    a browser would also send it along with a write that another page thought of. At the gates it is how a
+    tool that can set no header sends what stands in its URL (`https://any:TOKEN@host/gates/...`).
     """
     shown = head.all("authorization")
     if not shown:
@@ -129,7 +132,7 @@ def credentials(head: Head) -> str | None:
     if len(shown[0]) > MAX_CREDENTIALS or not shown[0].isascii():
         raise unauthorized("the Authorization header cannot be a token")
     kind, _, secret = shown[0].partition(" ")
-    if kind.lower() == "basic" and head.is_read:
+    if kind.lower() == "basic" and (head.is_read or path.startswith(GATES)):
         secret = _password(secret)
     elif kind.lower() != "bearer":
         raise unauthorized("the Authorization header is not of the form `Bearer TOKEN`")

@@ -18,6 +18,9 @@ from service.approval.approvals import approval_routes
 from service.approval.config import ApiConfig
 from service.approval.desk import Desk
 from service.approval.details import detail_routes
+from service.approval.dialects.argo import argo_routes
+from service.approval.dialects.plain import plain_routes
+from service.approval.dialects.spinnaker import spinnaker_routes
 from service.approval.epochs import epoch_routes
 from service.approval.errors import install
 from service.approval.gatekeeper import FindCaller, Gatekeeper
@@ -80,16 +83,17 @@ def create_app(
         count=meters.count,
     )
     install(app)
-    api = APIRouter(
-        prefix="/api/v1",
-        responses=REFUSALS,
-        dependencies=[Depends(HTTPBearer(auto_error=False, description="`tiergate token new` makes one."))],
-    )
+    bearer = Depends(HTTPBearer(auto_error=False, description="`tiergate token new` makes one."))
+    api = APIRouter(prefix="/api/v1", responses=REFUSALS, dependencies=[bearer])
     changing = (approval_routes, intervention_routes, job_routes)
     reading = (ladder_routes, verdict_routes, detail_routes, epoch_routes)
     for routes in (*reading, *changing, report_routes, log_routes, adjudication_routes):
         api.include_router(routes(desk))
+    gates = APIRouter(prefix="/gates", tags=["gates"], responses=REFUSALS, dependencies=[bearer])
+    for dialect in (argo_routes, spinnaker_routes, plain_routes):
+        gates.include_router(dialect(desk))
     app.include_router(api)
+    app.include_router(gates)
     app.include_router(probes.probe_routes(desk))
     app.include_router(metrics_routes(meters))
     app.router.routes.extend([*documents.documentation(app), *pages])

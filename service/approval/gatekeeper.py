@@ -108,7 +108,7 @@ class Gatekeeper:
         anybody = Caller(name="anybody", scope=None)
         if head.is_read and path in self._open_paths:
             return anybody
-        secret = credentials(head)
+        secret = credentials(head, path)
         if secret is None or not head.is_read:
             # A read with a token is not what rebinding steals; everything else must use a name of ours.
             check_host(head, self._config.allowed_hosts)
