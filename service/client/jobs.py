@@ -59,9 +59,8 @@ def state_line(job: Document) -> str:
     if job["state"] == "waiting":
         if not progress["blocks_expected"]:
             return "waiting for the guard, which opens it within seconds"
-        return (
-            "waiting for a load worker: that of `tiergate up`, or `celery -A workers.app worker -Q load -c 1`"
-        )
+        worker = "`celery -A workers.app worker -Q load -c 1`"
+        return f"waiting for a load worker: `tiergate up` has one, else {worker}"
     done, expected = progress["blocks_done"], progress["blocks_expected"]
     told = f"{job['state']} {job['part']} block {done} of about {expected}"
     left = max(0.0, progress["seconds_expected"] - progress["seconds_done"])
