@@ -118,7 +118,7 @@ def chain(
         "PYTHONUNBUFFERED": "1",
     }
     settings = load(configuration, told)
-    api, guard, worker, beat, load = (Listen(host="127.0.0.1", port=port) for port in free_ports(5))
+    api, guard, worker, beat, loader = (Listen(host="127.0.0.1", port=port) for port in free_ports(5))
     parts = tiergate_parts(
         settings,
         proxy_admin=admin,
@@ -126,7 +126,7 @@ def chain(
         guard=guard,
         worker=worker,
         beat=beat,
-        load=load,
+        load=loader,
         last_copy=lambda: None,
     )
     with ExitStack() as stack:
