@@ -14,6 +14,7 @@ from service.cli import app
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "deploy").rglob("*.md")])
 LINK = re.compile(r"\]\((?!https?:|#|mailto:)([^)#\s]+)")
+COMMANDS: Any = get_command(app)
 COMMAND = re.compile(r"(?:^|[`$ ])tiergate ([a-z][a-z-]*)", re.MULTILINE)
 
 
@@ -25,7 +26,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_it_names_exists(page: Path) -> None:
-    known = set(get_command(app).commands)  # type: ignore[attr-defined]
+    known = set(COMMANDS.commands)
     text = page.read_text()
     code = "\n".join(re.findall(r"```(?:\w*)\n(.*?)```", text, re.DOTALL) + re.findall(r"`[^`\n]+`", text))
     assert set(COMMAND.findall(code)) <= known
@@ -47,7 +48,7 @@ def test_every_option_it_gives_a_command_exists(page: Path) -> None:
 
 
 def _options(words: list[str]) -> set[str]:
-    command: Any = get_command(app)
+    command = COMMANDS
     for word in words:
         if word not in getattr(command, "commands", {}):
             break
