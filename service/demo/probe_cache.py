@@ -45,6 +45,7 @@ class Measured:
     prompts: int
     """Of the questions with all that stands before them."""
     cached: int
+    """Of these, as far as the captured prompt goes."""
 
     @property
     def share(self) -> float:
@@ -64,7 +65,8 @@ def measure(http: httpx.Client, *, texts: int = TEXTS, seed: int = 1) -> Measure
             probe = probe_request(request, needle, max_tokens=8, extra_body={})
             whole, from_cache = _tokens(http, replay_body(probe, model=CLIENT_MODEL))
             questions, captured = questions + 1, captured + before[0]
-            prompts, cached = prompts + whole, cached + from_cache
+            # A question begins as the one before it did, which is in the cache as well, and no merit.
+            prompts, cached = prompts + whole, cached + min(from_cache, before[0])
     return Measured(questions=questions, captured=captured, prompts=prompts, cached=cached)
 
 
