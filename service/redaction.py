@@ -218,7 +218,9 @@ _PHONES = (
     # North America, in threes and four.
     re.compile(_NOT_WITHIN + r"\(?[2-9][0-9]{2}\)?[ .-][2-9][0-9]{2}[ .-][0-9]{4}(?![0-9])"),
     # Landlines of China.
-    re.compile(_NOT_WITHIN + r"\(?0[1-9][0-9]{1,2}\)?[ -][0-9]{7,8}(?![0-9])"),
+    re.compile(
+        _NOT_WITHIN + r"(?:\(0[1-9][0-9]{1,2}\)[ -]?|0[1-9][0-9]{1,2}[ -])[0-9]{3,4}[ -]?[0-9]{4}(?![0-9])"
+    ),
 )
 
 
