@@ -8,7 +8,8 @@
 Messages carry ids and nothing else, as JSON. They are acknowledged late and taken one at a time; what a
 dead worker held comes back by its lease in SQL, not by the broker's visibility timeout. With
 TIERGATE_WORKER_LISTEN=HOST:PORT the main process of a worker, or beat, serves `/metrics`, `/healthz` and
-`/readyz`; TIERGATE_LEASE_SECONDS (120) says how long a dead worker's captures, or block of load, stay with it.
+`/readyz`; TIERGATE_LEASE_SECONDS (120) says how long a dead worker's captures, or block of load,
+stay with it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from datetime import UTC, datetime
 
 from celery import Celery
 
-from service.redaction import Mask
 from evaluators.rubrics import rubric_of
+from service.redaction import Mask
 from service.settings import Settings, SettingsError, load, units
 from service.settings.questions import question_of
 from service.settings.redacting import MaskUnusable, mask_of
@@ -66,9 +67,9 @@ SCHEDULE = {
 }
 """Seconds between runs, by task of the guard."""
 RESCORE_SECONDS = 60.0
+"""Between two runs of what judges kept answers again; by workers that replay, since it takes their time."""
 JUDGE_SECONDS = 60.0
 """Between two runs of the judge, each of a few items (`workers.judging`)."""
-"""Between two runs of what judges kept answers again; by the workers that replay, since it takes their time."""
 AT_ONCE = frozenset({tasks.OBSERVE})
 """Due as soon as beat starts, and not an interval later: the first pairs belong to what the engines are."""
 LONG_AGO = datetime.fromtimestamp(0, UTC)
