@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, String, bindparam, case, func, select
 
 from service.decision.agreement import Agreement, agreement
 from service.decision.correction import Cell, Labels
@@ -81,14 +81,54 @@ def cell_of(said: Said, *, swapped: bool) -> Cell | None:
 def labels_at(
     connection: Connection, model: str, places: Collection[Place], present: Versions = ANY_VERSION
 ) -> LabelsAt:
-    """What people say of the counted pairs of these places."""
-    found: defaultdict[Place, defaultdict[str, list[LabelledItem]]] = defaultdict(lambda: defaultdict(list))
+    """What people say of the counted pairs of these places; summed up by the database, at every verdict."""
     by_epoch = {(place.tier, place.epoch): place for place in places}
-    for item in labelled_items(connection, model, by_epoch, present):
-        found[by_epoch[item.tier, item.epoch]][item.evaluator].append(item)
-    return {
-        place: {name: labels_of(items) for name, items in sorted(found[place].items())} for place in places
-    }
+    asked = {"model": model, "epochs": sorted({epoch for _, epoch in by_epoch})}
+    tables: defaultdict[tuple[Place, str], Counter[tuple[Cell, Cell]]] = defaultdict(Counter)
+    open_: defaultdict[tuple[Place, str], Counter[Cell]] = defaultdict(Counter)
+    twice: Counter[tuple[Place, str]] = Counter()
+    for row in connection.execute(_SUMMED, asked):
+        place = by_epoch.get((row.tier, row.epoch))
+        if place is None or present.get(row.evaluator, row.version) != row.version:
+            continue
+        key, scored = (place, row.evaluator), Cell(bool(row.baseline_failed), bool(row.candidate_failed))
+        truth = _agreed(row.first, row.last, swapped=bool(row.swapped))
+        if truth is None:
+            open_[key][scored] += row.pairs
+        else:
+            tables[key][scored, truth] += row.pairs
+        if row.told > 1:
+            twice[key] += row.pairs
+    kappas = _kappas(connection, asked, by_epoch, present) if twice else {}
+    found: dict[Place, dict[str, Labels]] = {place: {} for place in places}
+    for place, name in sorted({*tables, *open_}):
+        key = (place, name)
+        found[place][name] = Labels(
+            table=tables[key], open=open_[key], by_two=twice[key], kappa=kappas.get(key)
+        )
+    return found
+
+
+def _agreed(first: str | None, last: str | None, *, swapped: bool) -> Cell | None:
+    """What all who did not skip say; None where nobody is left, or they disagree."""
+    return None if first is None or first != last else cell_of(Said(first), swapped=swapped)
+
+
+def _kappas(
+    connection: Connection,
+    asked: Mapping[str, Any],
+    by_epoch: Mapping[tuple[str, str], Place],
+    present: Versions,
+) -> dict[tuple[Place, str], float | None]:
+    said: defaultdict[tuple[Place, str], list[tuple[str, str]]] = defaultdict(list)
+    for row in connection.execute(_PAIRED, asked):
+        place = by_epoch.get((row.tier, row.epoch))
+        if place is not None and present.get(row.evaluator, row.version) == row.version:
+            one, other = (
+                str(cell_of(Said(each), swapped=bool(row.swapped))) for each in (row.one, row.other)
+            )
+            said[place, row.evaluator] += [(one, other)] * row.pairs
+    return {key: agreement(pairs).kappa for key, pairs in said.items()}
 
 
 def labels_of(items: Iterable[LabelledItem]) -> Labels:
@@ -219,3 +259,48 @@ def queue_counts(db: Database, places: Collection[Where]) -> list[QueueCount]:
         )
         for (tier, epoch, evaluator), (queued, kept, discordant) in sorted(counted.items())
     ]
+
+
+_OF_ITEM = tuple(
+    adjudication_items.c[name]
+    for name in ("tier", "epoch", "evaluator", "version", "baseline_failed", "candidate_failed", "swapped")
+)
+_COUNTED = (
+    adjudication_items.c.model == bindparam("model", type_=String),
+    adjudication_items.c.epoch.in_(bindparam("epochs", expanding=True)),
+    units.c.counted,
+)
+_DECIDED = case((adjudication_labels.c.said != Said.SKIP.value, adjudication_labels.c.said))
+_EACH = (
+    select(
+        *_OF_ITEM,
+        func.count(_DECIDED).label("told"),
+        func.min(_DECIDED).label("first"),
+        func.max(_DECIDED).label("last"),
+    )
+    .select_from(
+        adjudication_labels.join(
+            adjudication_items, adjudication_items.c.item_id == adjudication_labels.c.item_id
+        ).join(units, units.c.unit_id == adjudication_items.c.unit_id)
+    )
+    .where(*_COUNTED, ~adjudication_labels.c.judge)
+    .group_by(adjudication_items.c.item_id, *_OF_ITEM)
+    .subquery()
+)
+_SUMMED: Select[Any] = select(*_EACH.c, func.count().label("pairs")).group_by(*_EACH.c)
+_ONE, _OTHER = adjudication_labels.alias("one"), adjudication_labels.alias("other")
+_PAIRED: Select[Any] = (
+    select(*_OF_ITEM, _ONE.c.said.label("one"), _OTHER.c.said.label("other"), func.count().label("pairs"))
+    .select_from(
+        _ONE.join(_OTHER, (_OTHER.c.item_id == _ONE.c.item_id) & (_ONE.c.labeller < _OTHER.c.labeller))
+        .join(adjudication_items, adjudication_items.c.item_id == _ONE.c.item_id)
+        .join(units, units.c.unit_id == adjudication_items.c.unit_id)
+    )
+    .where(
+        *_COUNTED,
+        *(~each.c.judge for each in (_ONE, _OTHER)),
+        *(each.c.said != Said.SKIP.value for each in (_ONE, _OTHER)),
+    )
+    .group_by(*_OF_ITEM, _ONE.c.said, _OTHER.c.said)
+)
+# Made once: making a statement costs more than asking it.

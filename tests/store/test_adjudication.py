@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from sqlalchemy import func, select
 
 from service.store.access_log import read_access
 from service.store.adjudicated import labelled_items, labels_at, queue_counts
+from service.store.adjudicated import labels_of as labels_of_items
 from service.store.adjudication import BlindItem, Where, expire_texts, export_items, lot, next_item
 from service.store.adjudication_tables import adjudication_items, adjudication_texts
 from service.store.capture import Keyring, SealBroken
@@ -224,8 +226,7 @@ def test_people_are_counted_once_an_item_and_open_where_they_disagree(
 def test_the_judges_labels_are_in_no_count_of_people(queueing: Queueing, database: Database) -> None:
     (item,) = queueing.add("pf")
     say(database, item, "both", "judge:j", judge=True)
-    assert labels_of(database)["refusal"].labelled == 0  # type: ignore[attr-defined]
-    assert labels_of(database)["refusal"].undecided == 0  # type: ignore[attr-defined]
+    assert labels_of(database) == {}
     found = following(database)
     assert found is not None
     assert found.id == item
@@ -259,3 +260,25 @@ def test_labels_mean_the_tiers_whichever_letter_they_stood_under(
     for item in export_items(database, KEYRING, HERE, actor="x", now=NOW, limit=30):
         say(database, item.id, "a" if item.a.text == BASELINE else "b")
     assert dict(labels_of(database)["refusal"].table) == {((False, True), (False, True)): 30}  # type: ignore[attr-defined]
+
+
+def test_what_the_database_sums_up_is_what_the_single_items_say(
+    queueing: Queueing, database: Database
+) -> None:
+    chance = Random(7)
+    ids = [item for judged in ("pf", "fp", "pp", "ff") for item in queueing.add(judged, 12, by_two=True)]
+    given = [
+        Given(item_id=item, labeller=who, said=chance.choice(list(Said)), at=NOW)
+        for item in ids
+        for who in ("anna", "ben", "carl")
+        if chance.random() < 0.7
+    ]
+    record_labels(database, given, token="t")
+    judged_too = [Given(item_id=item, labeller="judge:j", said=Said.A, at=NOW) for item in ids[:20]]
+    record_labels(database, judged_too, token="t", judge=True)
+    with database.read() as connection:
+        one_by_one = labels_of_items(labelled_items(connection, "m", [("w8a8", "e1")]))
+    found = labels_of(database)["refusal"]
+    assert found == one_by_one
+    assert found.by_two > 10  # type: ignore[attr-defined]
+    assert found.kappa is not None  # type: ignore[attr-defined]
