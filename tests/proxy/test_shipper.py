@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import statistics
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -175,14 +174,14 @@ async def test_what_is_left_at_the_end_of_the_time_is_dropped() -> None:
 
 
 async def ask_repeatedly(proxy: Proxy, count: int) -> float:
-    """What the median of `count` requests took, in seconds: if they waited for something, all of them do."""
+    """What the quickest of `count` requests took, in seconds: who waits for something, all of them do."""
     took = []
     for _ in range(count):
         started = time.monotonic()
         answered = await proxy.ask(post())
         assert (answered.status, answered.body) == (200, b"{}")
         took.append(time.monotonic() - started)
-    return statistics.median(took)
+    return min(took)
 
 
 @pytest.mark.parametrize("fault", ["killed", "frozen"])
