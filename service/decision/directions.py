@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.decision.eprocess import (
-    H5,
     Differences,
     log_e_harm,
     log_e_noninferiority,
@@ -21,6 +20,7 @@ from service.decision.eprocess import (
     log_mean,
     log_mixtures,
 )
+from service.decision.grid import H5
 from service.decision.policy import Criterion, Hypothesis
 from service.decision.tally import Tally, Triple
 from service.decision.unscored import had_they_been

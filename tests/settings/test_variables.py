@@ -43,6 +43,8 @@ def test_a_log_level_that_is_none_is_refused() -> None:
     assert complaints_of({"TIERGATE_LOG_LEVEL": "debug"}) == []
 
 
-@pytest.mark.parametrize("name", ["TIERGATE_PORT", "TIERGATE_SERVICE_HOST", "TIERGATE_TOKEN_2", *sorted(KNOWN)])
+@pytest.mark.parametrize(
+    "name", ["TIERGATE_PORT", "TIERGATE_SERVICE_HOST", "TIERGATE_TOKEN_2", *sorted(KNOWN)]
+)
 def test_what_is_known_or_somebody_elses_is_left_alone(name: str) -> None:
     assert misspelt([name]) == []
