@@ -1,10 +1,10 @@
 """`tiergate`: every command. One module a group; each adds its commands in `register`.
 
-`setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions ·
-`adjudicate` next,
-export, import, status · `corpus` show, import, export, manifest, forget · `shadow` run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan, `money` · `score` · `recount` · `report`. A module imports what is slow to
-load (scipy, SQLAlchemy, pydantic) inside the command that needs it, so that `tiergate --help` and a typing
-mistake are answered at once.
+`setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions
+· `adjudicate` next, export, import, status · `corpus` show, import, export, manifest, forget · `shadow`
+run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan, `money` · `score` · `recount`
+· `report`. A module imports what is slow to load (scipy, SQLAlchemy, pydantic) inside the command that
+needs it, so that `tiergate --help` and a typing mistake are answered at once.
 """
 
 from __future__ import annotations
