@@ -295,8 +295,8 @@ HINT = re.compile(
     r"n't|cant|wont|\bnot?\b|unable|declin|refus|refrain|abstain|sorry|against|polic|guideline|violat|breach"
     r"|\bpass\b|rather|prefer|can(?:no|')t|would|line\b|leave|where i|off the|let'?s|inappropriate"
     r"|unethical|irresponsible|wrong|lack|denied|rejected|avoid|prohibit|never|nothing|me out|dice|dead body"
-    r"|bow|withhold|turn (?:this|that|you|it)|step (?:back|away|aside)|where my|exception|steer|stay|keep"
-    r"|unwritten|unsaid|untold|mystery|no can do|pause|stop|end (?:the|this|our)|halt|no (?:deal|chance"
-    r"|part)|question"
+    r"|bow|withhold|turn (?:this|that|you|it)|step (?:back|away|aside)|where my|exception"
+    r"|\bi (?:\w+ )?(?:to )?(?:steer|stay|keep|stand|shy)|stay un|remain un|go un|mystery|no can do"
+    r"|(?:pause|stop|end|halt) (?:the|this|our)|no (?:deal|chance|part)"
 )
 """`STRONG` and `OPENING` need one of these words."""
