@@ -65,7 +65,7 @@ def test_a_schema_that_refers_in_circles_or_is_very_broad_ends() -> None:
 
 
 def details(request: Request, baseline: Answer, candidate: Answer) -> set[tuple[str, str, int]]:
-    return {tuple(each) for each in FieldAgreement().compare(request, baseline, candidate)[1].details}
+    return {(*each,) for each in FieldAgreement().compare(request, baseline, candidate)[1].details}
 
 
 def test_each_field_of_a_pair_is_counted_by_how_it_differs(make_request: Callable[..., Request]) -> None:
