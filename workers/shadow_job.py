@@ -109,6 +109,9 @@ def run_load_block(room: LoadRoom, job_id: str, number: int) -> str:
         return _end(room, block, JobState.FAILED, f"block {number} cannot be run: {error}")
     if figures is None:
         return _broken_off(room, block, heart)
+    # A last look: a short block may be over before the first.
+    if clients is not None and (broken := clients.follow()):
+        return _end(room, block, JobState.ABORTED, broken)
     done = finish_block(
         room.db,
         block,

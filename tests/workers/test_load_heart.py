@@ -22,7 +22,7 @@ from workers.load_heart import MOST_UNSEEN, Clients, Heart, Unwatchable
 
 PAGE = """\
 # TYPE tiergate_proxy_first_byte_seconds histogram
-tiergate_proxy_first_byte_seconds_bucket{{model="m",tier="bf16",le="1"}} {in_time}
+tiergate_proxy_first_byte_seconds_bucket{{model="m",tier="bf16",le="2.5"}} {in_time}
 tiergate_proxy_first_byte_seconds_bucket{{model="m",tier="bf16",le="+Inf"}} {answers}
 tiergate_proxy_first_byte_seconds_sum{{model="m",tier="bf16"}} 1
 tiergate_proxy_first_byte_seconds_count{{model="m",tier="bf16"}} {answers}
@@ -34,10 +34,16 @@ class Proxy:
 
     def __init__(self) -> None:
         self.page: str | None = PAGE.format(in_time=0, answers=0)
+        self.answers_a_look = 0
+        """Given in time between two looks."""
+        self._answers = 0
         proxy = self
 
         class Answer(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                if proxy.answers_a_look:
+                    proxy._answers += proxy.answers_a_look
+                    proxy.counted(in_time=proxy._answers, answers=proxy._answers)
                 told = (proxy.page or "").encode()
                 self.send_response(200 if proxy.page is not None else 500)
                 self.send_header("content-length", str(len(told)))

@@ -24,6 +24,7 @@ from service.store.turns import waiting_for_turn
 from tests.conftest import ValkeyServer
 from tests.ports import free_port
 from tests.workers.load_walk import Engines, begin_by_hand, fill_corpus, settings_of
+from tests.workers.test_load_heart import Proxy
 from tests.workers.walk import MODEL
 from workers.load_room import open_load_room
 from workers.shadow_job import MOST_ATTEMPTS, LoadRoom, run_load_block, turn
@@ -251,3 +252,50 @@ def test_clients_are_watched_on_capacity_that_serves_and_without_a_proxy_to_ask_
     turn(room, job.job_id)
     assert run_load_block(room, job.job_id, 0) == "aborted"
     assert f"the proxy at {nowhere} does not tell how its clients fare" in read_job(db, job.job_id).reason
+
+
+def test_the_first_breach_of_the_clients_slo_aborts_a_job_on_capacity_that_serves(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    fast = engines(seconds=0.02)
+    proxy = Proxy()
+    try:
+        settings = configured(fast, fast, plan={**QUICK, "window": "10m", "watch": [proxy.url]})
+        job = begin_by_hand(settings, db, time.time(), own_capacity=True)
+
+        def lose_soon() -> bool:
+            if read_job(db, job.job_id).state is JobState.RUNNING:
+                proxy.counted(in_time=0, answers=100)
+            return False
+
+        room = room_of(settings, stopping=lose_soon)
+        turn(room, job.job_id)
+        assert run_load_block(room, job.job_id, 0) == "aborted"
+    finally:
+        proxy.stop()
+    ended = read_job(db, job.job_id)
+    assert ended.state is JobState.ABORTED
+    assert f"clients of {MODEL} lose their SLO: of 100 requests of clients 100 began late" in ended.reason
+    assert (ended.findings or {})["gates"] == []
+
+
+def test_gates_of_a_job_whose_backends_clients_used_meanwhile_stay_undecided(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    fast = engines(seconds=0.02)
+    proxy = Proxy()
+    try:
+        settings = configured(fast, fast, plan={**QUICK, "watch": [proxy.url]})
+        job = begin_by_hand(settings, db, time.time(), own_capacity=True, parts=("slo",))
+        proxy.answers_a_look = 10
+        ended = run_all(room_of(settings), job)
+    finally:
+        proxy.stop()
+    assert (ended.state, ended.reason) == (JobState.DONE, "")
+    assert sum(block.clients for block in read_blocks(db, job.job_id)) > 100
+    gates = (ended.findings or {})["gates"]
+    assert {gate["shown"] for gate in gates} == {"undecided"}
+    assert "so that it was not equal" in gates[1]["reason"]
+    assert latest_measurement(db, MODEL, "w8a8", Gate.SLO, gates[1]["epoch"], since=0.0) is None
