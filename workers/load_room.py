@@ -29,7 +29,7 @@ def open_load_room(
     settings: Settings, *, worker: str, stopping: Callable[[], bool], lease_seconds: float
 ) -> LoadRoom:
     """Opens the database; raises StoreUnusable."""
-    db = open_database(settings.database_url)
+    db = open_database(settings.database_url, part="load worker")
     question, epochs = question_of(settings, db), epochs_of(settings, db)
 
     def evidence_of(model: str, tier: str) -> Evidence:

@@ -41,15 +41,17 @@ def api(config: ConfigOption = None) -> None:
     from service.settings.units import Listen
     from service.store.captures import open_captures
     from service.store.database import StoreUnusable, open_database
+    from service.store.policy_changes import note_policy
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     listen = Listen(host=settings.api.host, port=settings.api.port)
     try:
         with stop_signals():
             check_free(listen, "api.listen", "TIERGATE_API_LISTEN")
-            db = open_database(settings.database_url)
+            db = open_database(settings.database_url, part="api")
             captures = open_captures(settings.redis_url, timeout=REDIS_SECONDS)
             try:
+                note_policy(db, settings.policy, at=time.time(), actor="api")
                 uvicorn.run(
                     compose(settings, db, captures),
                     host=listen.host,
@@ -78,8 +80,8 @@ def api(config: ConfigOption = None) -> None:
 
 def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
     """The API and the overview page as one app, over the same stores."""
-    from service.approval.app import create_app
     from evaluators.rubrics import rubric_of
+    from service.approval.app import create_app
     from service.approval.config import Adjudicating, ApiConfig
     from service.dashboard.overview import STYLE_PATH, Look, overview
     from service.report.forms import Form, Written, written

@@ -44,7 +44,7 @@ def database_of(settings: Settings, *, make: bool = True) -> Iterator[Database]:
     from service.store.database import StoreEmpty, StoreUnusable, open_database
 
     try:
-        db = open_database(settings.database_url, make=make)
+        db = open_database(settings.database_url, make=make, part="shell")
         try:
             yield db
         finally:

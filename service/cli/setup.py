@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime
+from getpass import getuser
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -111,7 +112,9 @@ def schema(
 
 def token_new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Whose token; the decision log names it.")],
-    scope: Annotated[list[str], typer.Option("--scope", help="read, label, approve or admin; may be given again.")],
+    scope: Annotated[
+        list[str], typer.Option("--scope", help="read, label, approve or admin; may be given again.")
+    ],
     days: Annotated[
         float | None, typer.Option(help="Expires after so many days; never when left out.")
     ] = None,
@@ -129,6 +132,7 @@ def token_new(
             scopes=scope,
             now=now,
             expires_at=None if days is None else now + days * 86400,
+            actor=person(),
         )
     except ValueError as error:
         raise fail(str(error)) from None
@@ -165,7 +169,7 @@ def token_revoke(
     database = _open(config, make=False)
     try:
         known = [token.name for token in list_tokens(database, now)]
-        if not revoke(database, name, now=now):
+        if not revoke(database, name, now=now, actor=person()):
             raise fail(f"no token in force is named {name!r}; there are: {', '.join(known) or 'none'}")
     finally:
         database.close()
@@ -178,12 +182,20 @@ def _open(config: Path | None, *, make: bool = True) -> Database:
     from service.store.database import StoreEmpty, StoreUnusable, open_database
 
     try:
-        return open_database(settings.database_url, make=make)
+        return open_database(settings.database_url, make=make, part="shell")
     except StoreEmpty as error:
         hint = "so there is no token; `tiergate token new NAME --scope read` makes one"
         raise fail(f"{error}, {hint}") from None
     except StoreUnusable as error:
         raise fail(str(error)) from None
+
+
+def person() -> str:
+    """Who signs in the decision log what is done from a shell."""
+    try:
+        return f"shell:{getuser()}"
+    except (KeyError, OSError):  # a container's user may have no name
+        return "shell"
 
 
 def _day(seconds: float) -> str:

@@ -210,10 +210,12 @@ def copy_ledger(database_url: str, redis_url: str, say: Callable[[str], None]) -
 def keep_token(settings: Settings, *, now: float) -> Path:
     """Make sure that the state directory holds a token that the database knows; raises `StoreUnusable`."""
     path = settings.state_dir / TOKEN_FILE
-    database = open_database(settings.database_url)
+    database = open_database(settings.database_url, part="up")
     try:
         if not _is_known(database, path, now):
-            secret = create(database, name=f"up-{now:.0f}", scopes=TOKEN_SCOPES, now=now, expires_at=None)
+            secret = create(
+                database, name=f"up-{now:.0f}", scopes=TOKEN_SCOPES, now=now, expires_at=None, actor="up"
+            )
             write_private(path, secret + "\n")
     finally:
         database.close()

@@ -62,7 +62,9 @@ _T = TypeVar("_T")
 class Database:
     """An engine of one process (open it after a fork) and the two kinds of transaction there are."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, part: str = "") -> None:
+        """`part` of Tiergate that opens it; the decision log says from where each row came."""
+        self.part = part
         self._engine = engine
         self._shared: ContextVar[_Moment | None] = ContextVar("shared", default=None)
 
@@ -156,13 +158,13 @@ class Database:
             raise StoreUnusable(_advice(self._engine.url, str(error.orig))) from error
 
 
-def open_database(url: str, *, make: bool = True) -> Database:
+def open_database(url: str, *, make: bool = True, part: str = "") -> Database:
     """Open the database, make its tables if it is empty, and check that they are of this version.
 
     Raises StoreUnusable. Several processes may open an empty database at once. With `make` false nothing is
-    changed: a database that is empty, and could be made, raises StoreEmpty.
+    changed: a database that is empty, and could be made, raises StoreEmpty. `part` as in `Database`.
     """
-    database = Database(_engine(_checked_url(url, make=make)))
+    database = Database(_engine(_checked_url(url, make=make)), part)
     try:
         if make:
             with database.write() as connection:

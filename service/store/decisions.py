@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Row, select
 
 from service.store.database import Database
 from service.store.schema import decision_head, decisions
+from service.store.whence import KEY, whence
 
 GENESIS = "0" * 64
 """`prev` of the first row."""
@@ -38,7 +39,17 @@ class Entry:
     model: str
     tier: str | None
     detail: Mapping[str, Any]
+    """Why, and what exactly; `whence` in it says from where."""
     prev: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """The last row: whoever keeps its digest elsewhere can tell whether what is there now grew out of it."""
+
+    seq: int
+    """0 of an empty log."""
     digest: str
 
 
@@ -76,7 +87,12 @@ def append_within(
     db.lock(connection, "decisions")
     head = connection.execute(select(decision_head)).one_or_none()
     seq, prev = (1, GENESIS) if head is None else (head.seq + 1, str(head.digest))
-    written = _canonical(dict(detail or {}))
+    told = dict(detail or {})
+    if KEY in told:
+        raise ValueError(f"{KEY!r} of a decision's detail is told by the log itself")
+    if came := whence(db):
+        told[KEY] = came
+    written = _canonical(told)
     # Python's shortest float survives both databases exactly, an int would come back as a float.
     at = float(at)
     entry = Entry(
@@ -121,6 +137,20 @@ def read(db: Database, model: str | None = None, *, after: int = 0, limit: int =
     with db.read() as connection:
         rows = connection.execute(select(decisions).where(wanted).order_by(decisions.c.seq).limit(limit))
         return [_entry(row) for row in rows]
+
+
+def head_of(db: Database) -> Head:
+    """The last row as it is kept apart from the rows."""
+    with db.read() as connection:
+        row = connection.execute(select(decision_head)).one_or_none()
+    return Head(seq=0, digest=GENESIS) if row is None else Head(seq=row.seq, digest=row.digest)
+
+
+def last_of(connection: Connection, action: str) -> Entry | None:
+    """The latest row of an action; under the log's lock nobody adds another."""
+    mine = select(decisions).where(decisions.c.action == action).order_by(decisions.c.seq.desc()).limit(1)
+    row = connection.execute(mine).one_or_none()
+    return None if row is None else _entry(row)
 
 
 def verify(db: Database) -> int | None:

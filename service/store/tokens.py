@@ -12,13 +12,16 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from hashlib import sha256
 
-from sqlalchemy import Row, select, update
+from sqlalchemy import Connection, Row, select, update
 from sqlalchemy.exc import IntegrityError
 
 from service.store.database import Database
+from service.store.decisions import append_within
 from service.store.schema import tokens
 
 SCOPES = frozenset({"read", "label", "approve", "admin"})
+SHELL = "shell"
+"""Signs what somebody did who may write to the database anyway and did not say who."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +41,15 @@ class NameTaken(ValueError):
 
 
 def create(
-    db: Database, *, name: str, scopes: Collection[str], now: float, expires_at: float | None = None
+    db: Database,
+    *,
+    name: str,
+    scopes: Collection[str],
+    now: float,
+    expires_at: float | None = None,
+    actor: str = SHELL,
 ) -> str:
-    """Make a token and return its secret, which is stored nowhere. ValueError for bad input."""
+    """Make a token, log it, and return its secret, which is stored nowhere. ValueError for bad input."""
     if not name or len(name) > 100 or not name.isprintable():
         raise ValueError(f"a token needs a name of 1 to 100 printable characters, got {name!r}")
     if unknown := set(scopes) - SCOPES:
@@ -63,6 +72,8 @@ def create(
                     expires_at=expires_at,
                 )
             )
+            detail = {"token": name, "token_id": token_id, "scopes": sorted(scopes), "expires_at": expires_at}
+            _log(db, connection, "token_made", detail, now, actor)
     except IntegrityError as error:
         raise NameTaken(f"there is a token named {name!r} already; take another name") from error
     return secret
@@ -82,12 +93,14 @@ def lookup(db: Database, secret: str, now: float) -> Token | None:
     return _token(row)
 
 
-def revoke(db: Database, name: str, *, now: float) -> bool:
-    """End a token; False when there is none in force of that name."""
+def revoke(db: Database, name: str, *, now: float, actor: str = SHELL, reason: str | None = None) -> bool:
+    """End a token and log it; False when there is none in force of that name."""
     with db.write() as connection:
         done = connection.execute(
             update(tokens).where(tokens.c.name == name, tokens.c.revoked_at.is_(None)).values(revoked_at=now)
         )
+        if done.rowcount:
+            _log(db, connection, "token_revoked", {"token": name, "reason": reason}, now, actor)
         return done.rowcount > 0
 
 
@@ -98,6 +111,13 @@ def list_tokens(db: Database, now: float) -> list[Token]:
         return [
             _token(row) for row in connection.execute(select(tokens).where(alive).order_by(tokens.c.name))
         ]
+
+
+def _log(
+    db: Database, connection: Connection, action: str, detail: dict[str, object], at: float, actor: str
+) -> None:
+    """A token is of no model: that of its row is empty."""
+    append_within(db, connection, at=at, actor=actor, action=action, model="", tier=None, detail=detail)
 
 
 def _digest(secret: str) -> str:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
+from multiprocessing import get_context
 
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from service.store.decisions import GENESIS, append, read, verify
+from service.store.database import open_database
+from service.store.decisions import GENESIS, Head, append, head_of, read, verify
 from service.store.schema import decision_head, decisions
+from service.store.whence import asked_by
 
 
 @pytest.fixture
@@ -57,6 +61,53 @@ def test_entries_are_read_by_model_in_pages(database, log):
     assert [entry.seq for entry in read(database, "n", after=1, limit=1)] == [3]
     assert [entry.seq for entry in read(database, after=3)] == [4, 5]
     assert read(database)[0].tier is None
+
+
+def write_rows(url, part, amount):
+    database = open_database(url, part=part)
+    try:
+        for number in range(amount):
+            append(
+                database, at=1000.0 + number, actor=part, action="approve", model="m", detail={"n": number}
+            )
+    finally:
+        database.close()
+
+
+def test_eight_processes_at_once_make_one_chain_without_a_fork(database, database_url):
+    context = get_context("spawn")
+    parts = [f"{part} {number}" for part in ("api", "worker", "guard", "shell") for number in (1, 2)]
+    writers = [context.Process(target=write_rows, args=(database_url, part, 12)) for part in parts]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert [writer.exitcode for writer in writers] == [0] * 8
+    entries = read(database, limit=1000)
+    assert [entry.seq for entry in entries] == list(range(1, 97))
+    assert len({entry.prev for entry in entries}) == 96, "no row has two successors"
+    assert head_of(database) == Head(seq=96, digest=entries[-1].digest)
+    assert verify(database) is None
+    for part in parts:
+        mine = [entry for entry in entries if entry.actor == part]
+        assert [entry.detail["n"] for entry in mine] == list(range(12)), "each in its own order"
+        assert {entry.detail["whence"]["part"] for entry in mine} == {part}
+
+
+def test_a_row_says_from_where_it_came(database_url):
+    database = open_database(database_url, part="api")
+    try:
+        with asked_by("192.0.2.7"):
+            asked = append(database, at=1.0, actor="ci", action="approve", model="m")
+        alone = append(database, at=2.0, actor="guard", action="roll_back", model="m")
+        here = {"part": "api", "host": socket.gethostname()}
+        assert asked.detail == {"whence": {**here, "peer": "192.0.2.7"}}
+        assert alone.detail == {"whence": here}
+        with pytest.raises(ValueError, match="told by the log itself"):
+            append(database, at=3.0, actor="x", action="y", model="m", detail={"whence": "elsewhere"})
+        assert verify(database) is None
+    finally:
+        database.close()
 
 
 def test_eight_writers_at_once_make_one_chain(database, log):

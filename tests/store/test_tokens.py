@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
+from service.store.decisions import read, verify
 from service.store.schema import tokens
 from service.store.tokens import NameTaken, Token, create, list_tokens, lookup, revoke
 
@@ -94,3 +95,19 @@ def test_a_secret_has_enough_randomness(database):
     one, two = make(database, "one"), make(database, "two")
     assert one != two
     assert len(one.split("_", 2)[2]) >= 43  # 256 bits in base64
+
+
+def test_a_token_is_made_and_revoked_in_the_log_without_its_secret(database):
+    secret = make(database, "ci", scopes=["read", "approve"], expires_at=500.0)
+    revoke(database, "ci", now=150.0, actor="shell:ada", reason="left")
+    assert not revoke(database, "ci", now=151.0), "and that is no row"
+    made, revoked = read(database)
+    assert (made.action, made.actor, made.model, made.detail["token"]) == ("token_made", "shell", "", "ci")
+    assert (made.detail["scopes"], made.detail["expires_at"]) == (["approve", "read"], 500.0)
+    assert (revoked.action, revoked.actor, revoked.at) == ("token_revoked", "shell:ada", 150.0)
+    assert revoked.detail == {"token": "ci", "reason": "left"}
+    assert secret.split("_", 2)[2] not in str(read(database))
+    with pytest.raises(NameTaken):
+        make(database, "ci")
+    assert len(read(database)) == 2, "what was refused is no decision"
+    assert verify(database) is None
