@@ -49,8 +49,19 @@ def job_terms_of(settings: Settings, db: Database) -> JobTerms:
             per_stratum=settings.corpus.plan.per_stratum,
             now=time.time(),
         )
-        # Its members are thousands of digests, of which one digest tells whether they are the same.
-        return {name: told for name, told in found.document().items() if name != "members"}
+        strata: dict[str, dict[str, int]] = {}
+        for each in found.strata:
+            known = strata.setdefault(each.stratum, {"seen": 0, "requests": 0})
+            known["seen"] += each.seen
+            known["requests"] += each.members
+        # One digest tells whether thousands of members are the same, and tenants are nobody's business.
+        return {
+            "corpus": found.name,
+            "digest": found.digest,
+            "requests": len(found.members),
+            "bytes": found.size,
+            "strata": strata,
+        }
 
     return JobTerms(
         ladders=settings.ladders,
