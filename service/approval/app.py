@@ -19,8 +19,11 @@ from service.approval.config import ApiConfig
 from service.approval.desk import Desk
 from service.approval.details import detail_routes
 from service.approval.dialects.argo import argo_routes
+from service.approval.dialects.kayenta import kayenta_routes
 from service.approval.dialects.plain import plain_routes
+from service.approval.dialects.remote_judge import remote_judge_routes
 from service.approval.dialects.spinnaker import spinnaker_routes
+from service.approval.dialects.token_in_path import TokenInPath
 from service.approval.epochs import epoch_routes
 from service.approval.errors import install
 from service.approval.gatekeeper import FindCaller, Gatekeeper
@@ -82,6 +85,7 @@ def create_app(
         open_paths=(*probes.PATHS, *documents.PATHS, *public_pages),
         count=meters.count,
     )
+    app.add_middleware(TokenInPath)
     install(app)
     bearer = Depends(HTTPBearer(auto_error=False, description="`tiergate token new` makes one."))
     api = APIRouter(prefix="/api/v1", responses=REFUSALS, dependencies=[bearer])
@@ -90,7 +94,8 @@ def create_app(
     for routes in (*reading, *changing, report_routes, log_routes, adjudication_routes):
         api.include_router(routes(desk))
     gates = APIRouter(prefix="/gates", tags=["gates"], responses=REFUSALS, dependencies=[bearer])
-    for dialect in (argo_routes, spinnaker_routes, plain_routes):
+    rendered = (argo_routes, kayenta_routes, remote_judge_routes, spinnaker_routes, plain_routes)
+    for dialect in rendered:
         gates.include_router(dialect(desk))
     app.include_router(api)
     app.include_router(gates)

@@ -1,0 +1,335 @@
+"""The Kayenta facade as Argo Rollouts' provider and orca's tasks are known to call it."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from service.approval.dialects.judgement import Judgement, State
+from service.approval.dialects.kayenta import score_between
+from tests.approval.dialects.argo_client import (
+    ERROR,
+    FAILED,
+    INCONCLUSIVE,
+    SUCCESSFUL,
+    Metric,
+    resolved,
+    strict,
+)
+from tests.approval.live import LiveApi
+
+EXAMPLES = Path(__file__).parents[3] / "deploy" / "examples" / "kayenta"
+TEMPLATE = EXAMPLES / "argo-analysis-template.yaml"
+APPROVAL = "/api/v1/models/org/model/tiers/w8a8/approval"
+ARTIFACT = "ab" * 32
+SUCCEEDED, RUNNING, TERMINAL = "SUCCEEDED", "RUNNING", "TERMINAL"
+
+
+def metric_of(api: LiveApi, *, config: str = "org/model@w8a8", artifact: str = ARTIFACT) -> dict[str, Any]:
+    host = api.url.removeprefix("http://")
+    args = {"config": config, "artifact": f"sha256:{artifact}", "host": host, "scheme": "http"}
+    return resolved(TEMPLATE, {**args, "token": api.secrets["read"]})
+
+
+def argo_measures(metric: Mapping[str, Any], client: httpx.Client) -> str:
+    """One measurement of Argo's kayenta provider: look the config up, begin, ask once."""
+    told = metric["provider"]["kayenta"]
+    address, account = told["address"], told["storageAccountName"]
+    listed = client.get(
+        f"{address}/canaryConfig",
+        params={"application": told["application"], "configurationAccountName": account},
+    )
+    if listed.status_code != 200:
+        return ERROR
+    found = [each["id"] for each in strict(listed.text) if each["name"] == told["canaryConfigName"]]
+    scopes = {
+        scope["name"]: {name: scope[name] for name in ("controlScope", "experimentScope")}
+        for scope in told["scopes"]
+    }
+    begun = client.post(
+        f"{address}/canary/{found[0] if found else ''}",
+        params={
+            "application": told["application"],
+            "metricsAccountName": told["metricsAccountName"],
+            "configurationAccountName": account,
+            "storageAccountName": account,
+        },
+        json={"scopes": scopes, "thresholds": told["threshold"]},
+    )
+    if begun.status_code != 200:
+        return ERROR
+    told_of = client.get(f"{address}/canary/{strict(begun.text)['canaryExecutionId']}")
+    if told_of.status_code != 200:
+        return ERROR
+    body = strict(told_of.text)
+    if not isinstance(body.get("complete"), bool):
+        return ERROR
+    score = int(body["result"]["judgeResult"]["score"]["score"])
+    if score >= told["threshold"]["pass"]:
+        return SUCCESSFUL
+    return INCONCLUSIVE if score >= told["threshold"]["marginal"] else FAILED
+
+
+def orca_monitors(told: Mapping[str, Any], thresholds: Mapping[str, int]) -> str:
+    """orca's MonitorKayentaCanaryTask, of one execution."""
+    assert {"application", "judgeResult", "canaryExecutionRequest", "canaryDuration"} <= set(told["result"])
+    assert re.fullmatch(r"PT\d+S", told["result"]["canaryDuration"])
+    score = told["result"]["judgeResult"]["score"]
+    assert isinstance(score["score"], int)
+    if told["status"].upper() != "SUCCEEDED":
+        return RUNNING
+    return TERMINAL if score["score"] <= thresholds["marginal"] else SUCCEEDED
+
+
+def orca_aggregates(score: int, thresholds: Mapping[str, int]) -> str:
+    """orca's AggregateCanaryResultsTask, of the last execution."""
+    return SUCCEEDED if score >= thresholds["pass"] and score > thresholds["marginal"] else TERMINAL
+
+
+def approve(api: LiveApi) -> None:
+    assert api.client("approve").put(APPROVAL, json={"artifact": ARTIFACT}).status_code == 200
+
+
+def test_argo_waits_promotes_and_aborts_through_the_facade(api: LiveApi) -> None:
+    api.accept("w8a8")
+    client, metric = api.client(), metric_of(api)
+    assert argo_measures(metric, client) == INCONCLUSIVE
+    approve(api)
+    assert argo_measures(metric, client) == SUCCESSFUL
+    assert argo_measures(metric_of(api, artifact="cd" * 32), client) == INCONCLUSIVE
+    api.record("w8a8", harm=200)
+    assert argo_measures(metric, client) == FAILED
+
+
+def test_a_config_that_is_not_there_is_an_error_and_no_success(shared_api: LiveApi) -> None:
+    assert argo_measures(metric_of(shared_api, config="org/model@w8a9"), shared_api.client()) == ERROR
+    waiting = Metric(metric_of(shared_api))
+    assert {waiting.assess(ERROR) for _ in range(100)} == {"Running"}
+
+
+def test_the_evidence_alone_is_an_account_of_its_own(sqlite_api: LiveApi) -> None:
+    sqlite_api.accept("w8a8")
+    metric = metric_of(sqlite_api)
+    metric["provider"]["kayenta"]["metricsAccountName"] = "verdict"
+    metric["provider"]["kayenta"]["scopes"][0]["experimentScope"]["scope"] = "canary"
+    assert argo_measures(metric, sqlite_api.client()) == SUCCESSFUL
+    names = [each["name"] for each in sqlite_api.client("read").get("/gates/kayenta/credentials").json()]
+    assert names == ["approval", "verdict"]
+
+
+def test_orca_reads_the_same_three_states(api: LiveApi) -> None:
+    client, thresholds = api.client("read"), {"pass": 90, "marginal": 75}
+    config = next(
+        each["id"]
+        for each in client.get("/gates/kayenta/canaryConfig").json()
+        if each["name"] == "org/model@w8a8"
+    )
+
+    def execution() -> Any:
+        path = f"/gates/kayenta/canary/{config}"
+        query = {"application": "llm", "parentPipelineExecutionId": "01H"}
+        begun = client.post(path, params=query, json={"scopes": {}, "thresholds": thresholds})
+        name = begun.json()["canaryExecutionId"]
+        return strict(client.get(f"/gates/kayenta/canary/{name}", params={"storageAccountName": ""}).text)
+
+    api.accept("w8a8")
+    waiting = execution()
+    assert orca_monitors(waiting, thresholds) == SUCCEEDED  # goes on to the next interval
+    assert orca_aggregates(waiting["result"]["judgeResult"]["score"]["score"], thresholds) == TERMINAL
+    approve(api)
+    done = execution()
+    assert orca_monitors(done, thresholds) == SUCCEEDED
+    assert orca_aggregates(done["result"]["judgeResult"]["score"]["score"], thresholds) == SUCCEEDED
+    assert done["result"]["judgeResult"]["results"][0]["controlMetadata"]["stats"]["count"] == 40
+    api.record("w8a8", harm=200)
+    assert orca_monitors(execution(), thresholds) == TERMINAL
+    cancelled = client.put(f"/gates/kayenta/pipelines/{done['pipelineId']}/cancel", json="")
+    assert (cancelled.status_code, cancelled.json()["status"]) == (200, "canceled")
+
+
+def test_thresholds_that_leave_no_room_are_refused(shared_api: LiveApi) -> None:
+    client = shared_api.client("read")
+    config = client.get("/gates/kayenta/canaryConfig").json()[0]["id"]
+    for least, marginal in ((90, 89), (75, 90), (2, 0)):
+        answer = client.post(
+            f"/gates/kayenta/canary/{config}", json={"thresholds": {"pass": least, "marginal": marginal}}
+        )
+        assert answer.status_code == 422, (least, marginal)
+
+
+def test_an_inconclusive_score_lies_strictly_between_any_thresholds() -> None:
+    def found(state: State, score: float) -> Judgement:
+        return Judgement(
+            state=state,
+            reason="because.",
+            score=score,
+            n_pairs=1,
+            evaluation_id="e",
+            model="m",
+            tier="t",
+            artifact=None,
+            approved_at=None,
+            expires_at=None,
+            evidence_age=None,
+            settled=False,
+        )
+
+    for least in range(3, 101):
+        for marginal in range(1, least - 1):
+            for score in (75.0, 80.4, 89.0):
+                waiting = score_between(
+                    found(State.INCONCLUSIVE, score), marginal=marginal, least_to_pass=least
+                )
+                assert marginal < waiting < least
+            assert score_between(found(State.APPROVED, 100), marginal=marginal, least_to_pass=least) >= least
+            assert score_between(found(State.REJECTED, 0), marginal=marginal, least_to_pass=least) < marginal
+
+
+@pytest.mark.parametrize("name", ["x", "eyJ9", "..", "%00", "A" * 1900, "e30"])
+def test_an_execution_that_nobody_began_is_unknown(shared_api: LiveApi, name: str) -> None:
+    answer = shared_api.client("read").get(f"/gates/kayenta/canary/{name}")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] in ("unknown_execution", "not_found")
+
+
+def test_a_token_in_the_path_is_a_token_and_is_not_repeated(shared_api: LiveApi) -> None:
+    client, token = shared_api.client(), shared_api.secrets["read"]
+    assert client.get(f"/gates/token/{token}/kayenta/canaryConfig").status_code == 200
+    lost = client.get(f"/gates/token/{token}/kayenta/nothing")
+    assert lost.status_code == 404
+    assert token not in lost.text
+    assert client.get("/gates/token/tg_000000000000_AAAA/kayenta/canaryConfig").status_code == 401
+    for path in (
+        "/gates/token//kayenta/canaryConfig",
+        f"/gates/token/{token}",
+        f"/api/token/{token}/v1/models",
+    ):
+        assert client.get(path).status_code == 404
+
+
+def judge(api: LiveApi, sets: Mapping[str, tuple[list[Any], list[Any]]], **changes: Any) -> Any:
+    """What Kayenta's RemoteJudge posts and needs: every field of a CanaryJudgeResult."""
+    config = json.loads((EXAMPLES / "canary-config.json").read_text(encoding="utf-8"))
+    body = {
+        "canaryConfig": {**config, **changes},
+        "scoreThresholds": {"pass": 90, "marginal": 75},
+        "metricSetPairList": [
+            {
+                "name": name,
+                "id": f"id of {name}",
+                "tags": {},
+                "values": {"control": control, "experiment": experiment},
+                "scopes": {"control": {"stepMillis": 60000}, "experiment": {"stepMillis": 60000}},
+                "attributes": {},
+            }
+            for name, (control, experiment) in sets.items()
+        ],
+    }
+    token = api.secrets["read"]
+    answer = api.client().post(f"/gates/token/{token}/kayenta/judge", content=json.dumps(body), headers=JSON)
+    assert answer.status_code == 200, answer.text
+    told = strict(answer.text)
+    assert set(told) == {"judgeName", "results", "groupScores", "score"}
+    return told
+
+
+JSON = {"Content-Type": "application/json"}
+TTFT, ABORTED = "ttft_p95_seconds", "requests_aborted"
+DRAWN = random.Random(7)
+NOISE = [DRAWN.gauss(1, 0.1) for _ in range(800)]
+
+
+def classes(told: Any) -> dict[str, str]:
+    return {each["name"]: each["classification"] for each in told["results"]}
+
+
+def test_series_that_differ_by_chance_pass_and_a_slower_one_is_high(shared_api: LiveApi) -> None:
+    quiet = ([0.0] * 400, [0.0] * 400)
+    same = judge(shared_api, {TTFT: (NOISE[:400], NOISE[400:]), ABORTED: quiet})
+    assert classes(same) == {TTFT: "Pass", ABORTED: "Pass"}
+    assert (same["score"]["score"], same["score"]["classification"]) == (100, "Pass")
+    slower = judge(shared_api, {TTFT: (NOISE[:400], [value * 1.5 for value in NOISE[400:]]), ABORTED: quiet})
+    assert classes(slower) == {TTFT: "High", ABORTED: "Pass"}
+    assert (slower["score"]["score"], slower["score"]["classification"]) == (50, "Fail")
+
+
+def test_a_faster_one_passes_where_only_an_increase_is_worse(shared_api: LiveApi) -> None:
+    told = judge(shared_api, {TTFT: (NOISE[:400], [value / 2 for value in NOISE[400:]])})
+    assert classes(told) == {TTFT: "Pass"}
+
+
+def test_a_critical_metric_that_is_worse_fails_everything(shared_api: LiveApi) -> None:
+    told = judge(shared_api, {TTFT: (NOISE[:400], NOISE[400:]), ABORTED: ([0.0] * 400, [1.0] * 400)})
+    assert classes(told)[ABORTED] == "High"
+    assert told["score"] == {
+        "score": 0,
+        "classification": "Fail",
+        "classificationReason": "critical: requests_aborted.",
+    }
+
+
+def test_few_steps_decide_nothing_and_lie_between_the_thresholds(shared_api: LiveApi) -> None:
+    told = judge(shared_api, {TTFT: (NOISE[:10], NOISE[400:410])})
+    assert classes(told) == {TTFT: "Nodata"}
+    assert 75 < told["score"]["score"] < 90
+    assert told["score"]["classification"] == "Marginal"
+
+
+def test_missing_values_are_no_steps_however_they_are_written(shared_api: LiveApi) -> None:
+    missing = ["NaN", None, math.nan]
+    told = judge(shared_api, {ABORTED: (missing, [1.0, 2.0, 3.0])})
+    assert classes(told) == {ABORTED: "NodataFailMetric"}
+    assert told["results"][0]["controlMetadata"]["stats"]["count"] == 0
+    assert told["score"]["score"] == 0
+
+
+def test_no_metrics_at_all_are_no_pass(shared_api: LiveApi) -> None:
+    told = judge(shared_api, {})
+    assert told["score"]["classification"] == "Marginal"
+
+
+def test_series_that_do_not_fit_each_other_are_refused(shared_api: LiveApi) -> None:
+    client = shared_api.client("read")
+    pair = {"name": "x", "id": "x", "values": {"control": [1.0], "experiment": []}}
+    body = {
+        "canaryConfig": {"metrics": [{"name": "x"}]},
+        "scoreThresholds": {"pass": 90, "marginal": 75},
+        "metricSetPairList": [pair],
+    }
+    assert client.post("/gates/kayenta/judge", json=body).status_code == 422
+    assert (
+        client.post("/gates/kayenta/judge", json={**body, "canaryConfig": {"metrics": []}}).status_code == 422
+    )
+    huge = {**pair, "values": {"control": [1e200], "experiment": [1.0]}}
+    assert client.post("/gates/kayenta/judge", json={**body, "metricSetPairList": [huge]}).status_code == 422
+
+
+def test_a_day_of_minutes_of_twenty_metrics_is_not_too_large(shared_api: LiveApi) -> None:
+    names = [f"m{number}" for number in range(20)]
+    metrics = [{"name": name, "groups": ["g"]} for name in names]
+    series = (NOISE + NOISE[:640], NOISE[::-1] + NOISE[:640])
+    told = judge(shared_api, dict.fromkeys(names, series), metrics=metrics, classifier={})
+    assert len(told["results"]) == 20
+
+
+def test_the_examples_have_only_fields_that_the_tools_have() -> None:
+    """Names of Argo Rollouts' KayentaMetric, and of Kayenta's and orca's configuration."""
+    told = yaml.safe_load(TEMPLATE.read_text(encoding="utf-8"))["spec"]["metrics"][0]["provider"]["kayenta"]
+    assert set(told) == {
+        *("address", "application", "canaryConfigName", "metricsAccountName"),
+        *("configurationAccountName", "storageAccountName", "threshold", "scopes"),
+    }
+    assert set(told["threshold"]) == {"pass", "marginal"}
+    for scope in told["scopes"]:
+        assert set(scope["controlScope"]) == {"scope", "region", "step", "start", "end"}
+    for name in ("kayenta", "orca"):
+        assert yaml.safe_load((EXAMPLES / f"{name}.yaml").read_text(encoding="utf-8"))["kayenta"]
