@@ -12,6 +12,7 @@ from service.decision.policy import Policy
 from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder
 from service.store.capture import Keyring
+from service.store.gate_terms import NO_GATES, GateTerms
 from service.store.job_terms import JobTerms
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
@@ -80,5 +81,7 @@ class ApiConfig:
     """None where texts cannot be opened: then nobody is given any."""
     promotion: Promotion = AT_ONCE
     """How approved tiers get their share of the clients."""
+    gates: GateTerms = NO_GATES
+    """Gates of GitHub and GitLab that are answered here."""
     probe_seconds: float = 2.0
     """How long a backend may take to say that it is up before a route moves to it."""

@@ -108,6 +108,7 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         allowed_hosts=(*settings.api.allowed_hosts, settings.api.host),
         allowed_origins=settings.api.allowed_origins,
         promotion=settings.promotion,
+        gates=settings.gates,
         jobs=job_terms_of(settings, db),
         reports=write_report,
         adjudication=Adjudicating(

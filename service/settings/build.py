@@ -13,6 +13,7 @@ from service.settings import places
 from service.settings.adjudicating import build_adjudication
 from service.settings.corpus_shape import build_corpus
 from service.settings.forms import database_url_of, redis_url_of
+from service.settings.gates import build_gates
 from service.settings.ladders import build_ladder, build_probe, build_rule, refuse_own_address
 from service.settings.limits import refuse_limits_that_cannot_hold
 from service.settings.money_shape import build_money
@@ -72,6 +73,7 @@ def build(
         shape.adjudication, ladders, judging, proxy=proxy_listen, beside=beside, findings=findings
     )
     corpus = build_corpus(shape.corpus, findings)
+    gates = build_gates(shape.gates, ladders, beside=beside, findings=findings)
     refuse_limits_that_cannot_hold(shape, findings)
     if shape.proxy.default_model is not None and shape.proxy.default_model not in shape.models:
         known = nearest(shape.proxy.default_model, shape.models)
@@ -164,6 +166,7 @@ def build(
         promotion=build_promotion(shape.policy.promotion),
         evaluators=tuple(each for each in judging if each.name in asked or each not in ASKED_FOR),
         adjudication=adjudication,
+        gates=gates,
         probe=probe,
         probes={name: build_probe(model.probe, probe) for name, model in shape.models.items()},
         answer_rules={name: build_rule(model.structured_output) for name, model in shape.models.items()},

@@ -28,6 +28,7 @@ from service.settings.forms import (
     Size,
     written,
 )
+from service.settings.gates import GatesShape
 from service.settings.money_shape import MoneyShape
 from service.settings.policy_shape import PolicyShape
 from service.settings.shadow_job import ShadowJobShape
@@ -234,6 +235,9 @@ class TiergateShape(Shape):
     proxy: Annotated[ProxyShape, Section] = Field(default=ProxyShape(), description="The data plane.")
     api: Annotated[ApiShape, Section] = Field(
         default=ApiShape(), description="The approval API and the dashboard."
+    )
+    gates: Annotated[GatesShape, Section] = Field(
+        default=GatesShape(), description="Pipelines of GitHub and GitLab that are answered."
     )
     store: Annotated[StoreShape, Section] = Field(
         default=StoreShape(), description="Where captures and evidence live."

@@ -19,6 +19,7 @@ from service.settings.money_shape import DEFAULT_MONEY
 from service.settings.money_shape import Money as Money
 from service.settings.shadow_job import ShadowJob
 from service.store.capture import Keyring
+from service.store.gate_terms import NO_GATES, GateTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,7 @@ class Settings:
     evaluators: tuple[Evaluator, ...] = evaluators.ALL
     """All that judge, in the order in which they are shown; ours alone in a proxy, which judges nothing."""
     adjudication: AdjudicationPlan = AdjudicationPlan()
+    gates: GateTerms = NO_GATES
 
     @property
     def onlookers(self) -> frozenset[str]:

@@ -11,6 +11,7 @@ from pydantic_core import PydanticUndefined
 from service.settings.complaints import all_places, valid_keys
 from service.settings.fleet_shape import BackendShape, HeaderShape, ModelShape, TierShape
 from service.settings.forms import Shape
+from service.settings.gates import CheckShape, DeploymentShape, GithubShape, GitlabShape, RuleShape
 from service.settings.money_shape import StepShape
 from service.settings.policy_shape import CriterionShape
 from service.settings.shape import TiergateShape, TlsShape
@@ -48,6 +49,11 @@ EVERY_ROW = [
     *rows(TlsShape),
     *rows(CriterionShape),
     *rows(StepShape),
+    *rows(GithubShape),
+    *rows(RuleShape),
+    *rows(GitlabShape),
+    *rows(CheckShape),
+    *rows(DeploymentShape),
 ]
 
 
