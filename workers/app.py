@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,37 +26,36 @@ from celery import Celery
 from evaluators.rubrics import rubric_of
 from service.redaction import Mask
 from service.settings import Settings, SettingsError, load, units
-from service.settings.questions import question_of
 from service.settings.redacting import MaskUnusable, mask_of
 from service.store.adjudication import Where
 from service.store.captures import open_captures
 from service.store.current_epochs import read_epochs
 from service.store.database import Database, StoreUnusable, open_database
+from service.store.policy_changes import note_policy
 from service.store.spending import Budget
 from service.store.task_message import REPLAY_TASK
 from service.store.worker_counts import WorkerCounts
 from workers import load_tasks, tasks
 from workers.answering import Answering
 from workers.backends import Limits, Shadow
-from workers.closer import Closer
 from workers.drawing import Drawing
+from workers.guard_room import open_guard_room
 from workers.judge import SECONDS_PER_ANSWER
 from workers.judging import Judging
 from workers.keeping import Keeping
 from workers.lifecycle import Life, PerProcess, follow
 from workers.load_room import open_load_room
 from workers.metrics import Listener
-from workers.observe import observe
 from workers.periods import lease_seconds, visibility_seconds
 from workers.probes import Probing
 from workers.replay import Bench, Terms
 from workers.schedule import QuietScheduler
 from workers.shadow_job import LoadRoom
-from workers.sweeper import Sweeper
 from workers.units import Scoring
-from workers.watching import Guard, nothing_done
 
 LISTEN = "TIERGATE_WORKER_LISTEN"
+WORKER = "worker"
+"""As the decision log names it."""
 GUARD_QUEUE = "guard"
 SCHEDULE = {
     tasks.SWEEP: 30.0,
@@ -66,6 +66,8 @@ SCHEDULE = {
     tasks.RETAIN: 3600.0,
 }
 """Seconds between runs, by task of the guard."""
+CALLBACK_SECONDS = 5.0
+"""Between two runs of what answers pipelines; scheduled only where one is configured."""
 RESCORE_SECONDS = 60.0
 """Between two runs of what judges kept answers again; by workers that replay, since it takes their time."""
 JUDGE_SECONDS = 60.0
@@ -73,7 +75,6 @@ JUDGE_SECONDS = 60.0
 AT_ONCE = frozenset({tasks.OBSERVE})
 """Due as soon as beat starts, and not an interval later: the first pairs belong to what the engines are."""
 LONG_AGO = datetime.fromtimestamp(0, UTC)
-RETENTION_SECONDS = 30 * 86_400.0
 
 
 def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
@@ -81,6 +82,7 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
     replaying = {tasks.RESCORE: RESCORE_SECONDS}
     if settings.adjudication.judge is not None:
         replaying[tasks.JUDGE] = JUDGE_SECONDS
+    guarding = SCHEDULE | ({tasks.CALLBACKS: CALLBACK_SECONDS} if settings.gates.any else {})
     app = Celery("tiergate", broker=settings.broker_url, set_as_current=False)
     app.conf.update(
         accept_content=["json"],
@@ -92,7 +94,7 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
         worker_hijack_root_logger=False,
         task_default_queue=settings.proxy.mirroring.queue,
         task_routes=dict.fromkeys((REPLAY_TASK, *replaying), settings.proxy.mirroring.queue)
-        | dict.fromkeys(SCHEDULE, GUARD_QUEUE)
+        | dict.fromkeys(guarding, GUARD_QUEUE)
         | load_tasks.routes(),
         timezone=settings.shadow_job.timezone,
         beat_schedule={
@@ -102,7 +104,7 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
                 "options": {"queue": GUARD_QUEUE},
                 "last_run_at": LONG_AGO if name in AT_ONCE else None,
             }
-            for name, seconds in SCHEDULE.items()
+            for name, seconds in guarding.items()
         }
         | {
             name: {
@@ -177,7 +179,7 @@ class _Roots:
                 lease_seconds=self.lease_seconds,
             ),
             keyring=settings.keyring,
-            db=open_database(settings.database_url),
+            db=open_database(settings.database_url, part=WORKER),
             captures=captures,
             budget=Budget(captures.redis, tokens_per_day=shadow.tokens_per_day),
             counts=WorkerCounts(captures.redis, worker=self.life.name),
@@ -248,36 +250,13 @@ class _Roots:
         )
 
     def open_guard_room(self) -> tasks.GuardRoom:
-        settings = self.settings
-        db, captures = open_database(settings.database_url), open_captures(settings.redis_url)
-        return tasks.GuardRoom(
-            sweeper=Sweeper(
-                db=db,
-                captures=captures,
-                enqueue=lambda ids: self.app.send_task(REPLAY_TASK, args=[list(ids)]),
-                queued=self._queued,
-                batch=settings.proxy.mirroring.batch,
-                lease_seconds=self.lease_seconds,
-            ),
-            closer=Closer(
-                db=db,
-                models=tuple(settings.ladders),
-                policy=settings.policy,
-                queued=self._queued,
-                ttl_seconds=settings.proxy.mirroring.ttl_seconds,
-            ),
-            guard=Guard(
-                ladders=settings.ladders,
-                question=question_of(settings, db),
-                db=db,
-                captures=captures,
-                promotion=settings.promotion,
-                acted=nothing_done(settings.ladders),
-            ),
-            observe=lambda now: observe(db, settings.ladders, settings.declared, now=now),
-            counts=WorkerCounts(captures.redis, worker=self.life.name),
-            # Beyond the life of any capture, or a late message would be counted again.
-            retention_seconds=max(RETENTION_SECONDS, 2.0 * settings.proxy.mirroring.ttl_seconds),
+        return open_guard_room(
+            self.settings,
+            worker=self.life.name,
+            part=WORKER,
+            enqueue=lambda ids: self.app.send_task(REPLAY_TASK, args=[list(ids)]),
+            queued=self._queued,
+            lease_seconds=self.lease_seconds,
         )
 
     def open_load_room(self) -> LoadRoom:
@@ -296,7 +275,11 @@ class _Roots:
     def check_database(self) -> None:
         """SystemExit, saying what to do, when the database cannot be used."""
         try:
-            open_database(self.settings.database_url).close()
+            db = open_database(self.settings.database_url, part=WORKER)
+            try:
+                note_policy(db, self.settings.policy, at=time.time(), actor=WORKER)
+            finally:
+                db.close()
         except StoreUnusable as error:
             raise SystemExit(str(error)) from error
 

@@ -13,6 +13,7 @@ from redis import RedisError
 
 from service.store import redis_keys
 from service.store.adjudication import expire_texts
+from service.store.callbacks import forget_callbacks
 from service.store.database import StoreUnusable
 from service.store.forgetting import expire_kept
 from service.store.ledger import copy_from_redis
@@ -22,6 +23,7 @@ from service.store.spending import Budget
 from service.store.task_message import REPLAY_TASK
 from service.store.worker_counts import WorkerCounts
 from workers import metrics
+from workers.callbacks import Answerer, answer_callbacks
 from workers.closer import Closer, close_conversations
 from workers.guard import publish_routes, watch_serving
 from workers.judging import Judged, Judging, judge_some
@@ -38,6 +40,7 @@ WATCH_ROUTES = "workers.tasks.watch_routes"
 RETAIN = "workers.tasks.retain"
 CLOSE = "workers.tasks.close_conversations"
 OBSERVE = "workers.tasks.observe_engines"
+CALLBACKS = "workers.tasks.answer_callbacks"
 RESCORE = "workers.tasks.rescore_kept"
 JUDGE = "workers.tasks.judge_items"
 COLUMNS_KEPT_SECONDS = 180 * 86_400.0
@@ -54,10 +57,13 @@ class GuardRoom:
     observe: Callable[[float], object]
     """Looks at the engines of every tier; takes the time, in Unix seconds."""
     counts: WorkerCounts
+    answerer: Answerer
+    """Gives pipelines the answers that are owed to them."""
     retention_seconds: float
     """How long settlements and the reasons beside pairs are kept."""
 
     def close(self) -> None:
+        self.answerer.close()
         self.guard.captures.close()
         self.guard.db.close()
 
@@ -123,6 +129,7 @@ def register(
         log.info("retained: %s", retain(room.guard.db, before=now - room.retention_seconds))
         log.info("expired: %s", expire_kept(room.guard.db, now=now))
         forget_columns(room.guard.db, before=now - COLUMNS_KEPT_SECONDS)
+        forget_callbacks(room.guard.db, before=now - room.retention_seconds)
         if gone := expire_texts(room.guard.db, now=now):
             log.info("%d texts kept for adjudication are gone", gone)
 
@@ -133,6 +140,10 @@ def register(
     def observe_engines(room: GuardRoom) -> None:
         """Ask the engines who they are, and settle which artifact each tier is."""
         room.observe(time.time())
+
+    def answer_pipelines(room: GuardRoom) -> None:
+        """Call back the pipelines that wait for a judgement."""
+        answer_callbacks(room.answerer, now=time.time())
 
     # Not shared: Celery would put them into every other app of the process as well.
     app.task(replay_captures, name=REPLAY_TASK, bind=True, shared=False)
@@ -146,6 +157,7 @@ def register(
         COPY_LEDGER: copy_ledger,
         WATCH_ROUTES: watch_routes,
         RETAIN: retain_settled,
+        CALLBACKS: answer_pipelines,
     }
     for name, work in guarded.items():
         app.task(_in_room(name, work, guard_room), name=name, shared=False)

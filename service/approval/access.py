@@ -21,6 +21,8 @@ from service.approval.errors import Problem, echo
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 GATES = "/gates/"
 """What is asked below, by whatever method a tool has, changes no tier; a route that does asks for more."""
+OWN_PROOF = ("/gates/flagger/", "/gates/github", "/gates/gitlab/")
+"""Tools that can send no token in a header: the routes below look for it in the body, or for a signature."""
 LABELLING = "/api/v1/adjudication/"
 """What is written below changes no tier: labels."""
 MAX_CREDENTIALS = 1024

@@ -19,6 +19,9 @@ from service.approval.config import ApiConfig
 from service.approval.desk import Desk
 from service.approval.details import detail_routes
 from service.approval.dialects.argo import argo_routes
+from service.approval.dialects.flagger import flagger_routes
+from service.approval.dialects.github import github_routes
+from service.approval.dialects.gitlab import gitlab_routes
 from service.approval.dialects.kayenta import kayenta_routes
 from service.approval.dialects.plain import plain_routes
 from service.approval.dialects.remote_judge import remote_judge_routes
@@ -68,7 +71,7 @@ def create_app(
     Closes neither store.
     """
     desk = Desk(config=config, db=db, captures=captures, now=now)
-    meters = Meters(desk)
+    meters, find_caller = Meters(desk), _finder(desk)
     app = FastAPI(
         title="Tiergate",
         version=version("tiergate"),
@@ -81,7 +84,7 @@ def create_app(
     app.add_middleware(
         Gatekeeper,
         config=config,
-        find_caller=_finder(desk),
+        find_caller=find_caller,
         open_paths=(*probes.PATHS, *documents.PATHS, *public_pages),
         count=meters.count,
     )
@@ -95,8 +98,9 @@ def create_app(
         api.include_router(routes(desk))
     gates = APIRouter(prefix="/gates", tags=["gates"], responses=REFUSALS, dependencies=[bearer])
     rendered = (argo_routes, kayenta_routes, remote_judge_routes, spinnaker_routes, plain_routes)
-    for dialect in rendered:
+    for dialect in (*rendered, github_routes, gitlab_routes):
         gates.include_router(dialect(desk))
+    gates.include_router(flagger_routes(desk, find_caller))
     app.include_router(api)
     app.include_router(gates)
     app.include_router(probes.probe_routes(desk))

@@ -11,6 +11,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.approval.access import (
+    OWN_PROOF,
     Caller,
     Head,
     check_host,
@@ -40,6 +41,12 @@ EVERY_ANSWER = {
 """Set where a route has not set its own."""
 
 ASK_A_BROWSER = 'Basic realm="Tiergate: any name, a token as password", Bearer realm="tiergate"'
+
+METRIC_SETS = "/gates/kayenta/judge"
+LARGEST_METRIC_SETS = 8 * 1024 * 1024
+"""Bytes: some 100 metrics of 24 hours in steps of a minute."""
+LARGEST_HOOK = 1024 * 1024
+"""Bytes of a body that a tool sends and whose sender is known only after it was read."""
 
 FindCaller = Callable[[str], Caller | None]
 """The owner of a secret, None when nobody has it; may block."""
@@ -86,7 +93,7 @@ class Gatekeeper:
         head = _head(scope)
         try:
             caller = await self._admit(head, scope["path"])
-            body = b"" if head.is_read else await self._body(head, receive)
+            body = b"" if head.is_read else await self._body(head, receive, self._most_bytes(scope["path"]))
         except Problem as problem:
             if problem.status == 401 and head.is_page:
                 problem.headers["WWW-Authenticate"] = ASK_A_BROWSER
@@ -120,14 +127,20 @@ class Gatekeeper:
                 raise unauthorized("the token is unknown, revoked or expired")
         elif head.is_read and self._config.loopback_reads and is_local(head):
             return Caller(name="loopback", scope=needed_scope(head))
+        elif path.startswith(OWN_PROOF) and not head.is_read:
+            return anybody  # the route finds out who it is, from the body
         else:
             caller = anybody
         require(caller, needed_scope(head, path), "reading" if head.is_read else "changing anything")
         return caller
 
-    async def _body(self, head: Head, receive: Receive) -> bytes:
+    def _most_bytes(self, path: str) -> int:
+        """What a tool sends may describe a whole repository, or hours of metrics."""
+        more = LARGEST_HOOK if path.startswith(OWN_PROOF) else 0
+        return max(self._config.max_body, LARGEST_METRIC_SETS if path == METRIC_SETS else more)
+
+    async def _body(self, head: Head, receive: Receive, limit: int) -> bytes:
         """The whole body, within its bounds; the routes see it as if it had come at once."""
-        limit = self._config.max_body
         too_large = Problem(413, "body_too_large", f"a request body may have {limit} bytes at most")
         declared = head.all("content-length")
         if any(not length.isdecimal() or int(length[:20]) > limit for length in declared):

@@ -31,7 +31,8 @@ from tests.workers.celery_parts import configuration
 from tests.workers.scripted import Reply, Script, ScriptedBackend
 from tests.workers.walk import MODEL, exchange, question, ship
 from workers import tasks
-from workers.app import GUARD_QUEUE, RETENTION_SECONDS, SCHEDULE, create_app
+from workers.app import GUARD_QUEUE, SCHEDULE, create_app
+from workers.guard_room import RETENTION_SECONDS
 from workers.metrics import GUARD_RUNS, series
 from workers.replay import Terms
 
