@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query
 from service.approval.answers import entry_out, ledger_out
 from service.approval.desk import Desk
 from service.approval.names import find_ladder
-from service.approval.schemas import DecisionsOut, LedgerOut
+from service.approval.schemas import DecisionsOut, LedgerOut, LogOut
 from service.store import decisions as log
 from service.store.standing import read_account
 
@@ -37,6 +37,23 @@ def log_routes(desk: Desk) -> APIRouter:
             next_after=entries[limit - 1].seq if len(entries) > limit else None,
             chain="intact" if broken_at is None else "broken",
             broken_at=broken_at,
+        )
+
+    @router.get("/decisions", summary="The whole decision log")
+    def every_decision(
+        after: Annotated[int, Query(ge=0, le=LAST_SEQUENCE, description="A sequence number.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=MOST_ENTRIES)] = 100,
+    ) -> LogOut:
+        """Of all models, and of none: changes of the policy and of tokens."""
+        entries = log.read(desk.db, after=after, limit=limit + 1)
+        broken_at, head = log.verify(desk.db), log.head_of(desk.db)
+        return LogOut(
+            entries=[entry_out(entry) for entry in entries[:limit]],
+            next_after=entries[limit - 1].seq if len(entries) > limit else None,
+            chain="intact" if broken_at is None else "broken",
+            broken_at=broken_at,
+            head_seq=head.seq,
+            head_digest=head.digest,
         )
 
     @router.get("/ledger", summary="Where every request went")

@@ -34,18 +34,24 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class ErrorOut(Answer):
-    code: str = Field(description="One word for programs.", examples=["unknown_tier"])
-    message: str = Field(examples=["model 'qwen3-32b' has no tier 'w8a9'"])
+class ProblemOut(Answer):
+    type: str = Field(
+        description="RFC 9457; a place on this API's page of documentation.",
+        examples=["/docs#problem-unknown_tier"],
+    )
+    title: str = Field(
+        description="The same for every problem of a code.", examples=["There is no such tier"]
+    )
+    status: int = Field(description="The HTTP status.", examples=[404])
+    detail: str = Field(
+        description="What is wrong this time.", examples=["model 'qwen3-32b' has no tier 'w8a9'"]
+    )
+    code: str = Field(description="One word for programs; it keeps its meaning.", examples=["unknown_tier"])
     hint: str = Field(description="What to do about it; may be empty.", examples=["did you mean 'w8a8'?"])
     reasons: list[str] | None = Field(
-        default=None, description="The verdict's reasons, where one stands in the way."
+        default=None, description="The verdict's reasons, where one stands in the way.", examples=[None]
     )
-    decision: Decision | None = None
-
-
-class ErrorAnswer(Answer):
-    error: ErrorOut
+    decision: Decision | None = Field(default=None, examples=[None])
 
 
 class RouteOut(Answer):
@@ -172,6 +178,15 @@ class DecisionsOut(Answer):
     next_after: int | None = Field(description="Pass as `after` to read on; null at the end.")
     chain: Literal["intact", "broken"] = Field(description="Of the whole log, all models.")
     broken_at: int | None = Field(description="Sequence number of the first entry that does not fit.")
+
+
+class LogOut(Answer):
+    entries: list[EntryOut] = Field(description="Oldest first; `model` is empty where a decision is of none.")
+    next_after: int | None = Field(description="Pass as `after` to read on; null at the end.")
+    chain: Literal["intact", "broken"]
+    broken_at: int | None = Field(description="Sequence number of the first entry that does not fit.")
+    head_seq: int = Field(description="Of the last entry; 0 of an empty log.")
+    head_digest: str = Field(description="Keep it elsewhere: `tiergate log verify --head SEQ:DIGEST`.")
 
 
 class EpochOut(Answer):

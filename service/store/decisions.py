@@ -1,28 +1,24 @@
-"""The decision log: append-only, each row bound to the one before it by sha256.
+"""The decision log: append-only, each row bound to the one before it by sha256 (`service.store.chain`).
 
-    digest = sha256(canonical JSON of seq, at, actor, action, model, tier, detail, prev)
-
-Canonical JSON is ASCII with sorted keys, no spaces and no NaN. The chain shows that a row was altered,
-removed, added or moved; the head, kept apart, shows rows cut off the end. It cannot show that everything
-was rewritten: for that, keep a digest elsewhere.
+The chain shows that a row was altered, removed, added or moved; the head, kept apart, shows rows cut off the
+end. It cannot show that everything was rewritten: for that, keep a digest elsewhere, as attestations do.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from hashlib import sha256
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+import sqlalchemy
+from sqlalchemy import Connection, select
 
+from service.store.chain import GENESIS, Break, Head, Row, canonical, find_break
 from service.store.database import Database
 from service.store.schema import decision_head, decisions
 from service.store.whence import KEY, whence
-
-GENESIS = "0" * 64
-"""`prev` of the first row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,15 +37,6 @@ class Entry:
     detail: Mapping[str, Any]
     """Why, and what exactly; `whence` in it says from where."""
     prev: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """The last row: whoever keeps its digest elsewhere can tell whether what is there now grew out of it."""
-
-    seq: int
-    """0 of an empty log."""
     digest: str
 
 
@@ -92,41 +79,29 @@ def append_within(
         raise ValueError(f"{KEY!r} of a decision's detail is told by the log itself")
     if came := whence(db):
         told[KEY] = came
-    written = _canonical(told)
+    written = canonical(told)
     # Python's shortest float survives both databases exactly, an int would come back as a float.
-    at = float(at)
-    entry = Entry(
+    row = Row(
         seq=seq,
-        at=at,
+        at=float(at),
         actor=actor,
         action=action,
         model=model,
         tier=tier,
-        detail=json.loads(written),
+        detail=written,
         prev=prev,
-        digest=_digest(seq, at, actor, action, model, tier, written, prev),
+        digest="",
     )
-    connection.execute(
-        decisions.insert().values(
-            seq=seq,
-            at=at,
-            actor=actor,
-            action=action,
-            model=model,
-            tier=tier,
-            detail=written,
-            prev=prev,
-            digest=entry.digest,
-        )
-    )
-    insert = db.insert(decision_head).values(only=1, seq=seq, digest=entry.digest)
+    row = replace(row, digest=row.true_digest)
+    connection.execute(decisions.insert().values(**asdict(row)))
+    insert = db.insert(decision_head).values(only=1, seq=seq, digest=row.digest)
     connection.execute(
         insert.on_conflict_do_update(
             index_elements=[decision_head.c.only],
             set_={"seq": insert.excluded.seq, "digest": insert.excluded.digest},
         )
     )
-    return entry
+    return entry_of(row)
 
 
 def read(db: Database, model: str | None = None, *, after: int = 0, limit: int = 100) -> list[Entry]:
@@ -136,21 +111,49 @@ def read(db: Database, model: str | None = None, *, after: int = 0, limit: int =
         wanted &= decisions.c.model == model
     with db.read() as connection:
         rows = connection.execute(select(decisions).where(wanted).order_by(decisions.c.seq).limit(limit))
-        return [_entry(row) for row in rows]
+        return [entry_of(row) for row in rows]
+
+
+def latest(
+    db: Database, *, model: str | None = None, tier: str | None = None, limit: int = 20
+) -> list[Entry]:
+    """The last rows, oldest first; of one model or tier, or of all."""
+    wanted = select(decisions).order_by(decisions.c.seq.desc()).limit(limit)
+    if model is not None:
+        wanted = wanted.where(decisions.c.model == model)
+    if tier is not None:
+        wanted = wanted.where(decisions.c.tier == tier)
+    with db.read() as connection:
+        return [entry_of(row) for row in connection.execute(wanted)][::-1]
 
 
 def head_of(db: Database) -> Head:
     """The last row as it is kept apart from the rows."""
     with db.read() as connection:
-        row = connection.execute(select(decision_head)).one_or_none()
-    return Head(seq=0, digest=GENESIS) if row is None else Head(seq=row.seq, digest=row.digest)
+        return _head(connection) or Head(seq=0, digest=GENESIS)
+
+
+@contextmanager
+def whole(db: Database) -> Iterator[tuple[Iterable[Row], Head | None]]:
+    """Every row, oldest first, and the head, of one moment, while the block lasts."""
+    with db.read() as connection:
+        head = _head(connection)
+        paged = connection.execution_options(yield_per=1000)
+        with paged.execute(select(decisions).order_by(decisions.c.seq)) as rows:
+            yield (_stored(row) for row in rows), head
 
 
 def last_of(connection: Connection, action: str) -> Entry | None:
     """The latest row of an action; under the log's lock nobody adds another."""
     mine = select(decisions).where(decisions.c.action == action).order_by(decisions.c.seq.desc()).limit(1)
     row = connection.execute(mine).one_or_none()
-    return None if row is None else _entry(row)
+    return None if row is None else entry_of(row)
+
+
+def check(db: Database, *, kept: Iterable[Head] = ()) -> Break | None:
+    """Where the log does not hold; None when all of it does. `kept` as in `find_break`."""
+    with whole(db) as (rows, head):
+        return find_break(rows, head, kept=kept)
 
 
 def verify(db: Database) -> int | None:
@@ -158,56 +161,12 @@ def verify(db: Database) -> int | None:
 
     A row that is missing is told by its number, so one past the last row means that rows were cut off.
     """
-    with db.read() as connection:
-        head = connection.execute(select(decision_head)).one_or_none()
-        seq, prev = 0, GENESIS
-        paged = connection.execution_options(yield_per=1000)
-        with paged.execute(select(decisions).order_by(decisions.c.seq)) as rows:
-            for row in rows:
-                seq += 1
-                written = (row.seq, row.at, row.actor, row.action, row.model, row.tier, row.detail, row.prev)
-                if row.seq != seq or row.prev != prev or row.digest != _digest(*written):
-                    return seq
-                prev = row.digest
-    if head is None:
-        return None if seq == 0 else 1
-    if head.seq > seq:
-        return seq + 1
-    return None if (head.seq, head.digest) == (seq, prev) else seq
+    found = check(db)
+    return None if found is None else found.seq
 
 
-def _digest(
-    seq: int,
-    at: float,
-    actor: str,
-    action: str,
-    model: str,
-    tier: str | None,
-    detail: str,
-    prev: str,
-) -> str:
-    # The detail enters as the text that is stored: not even its spaces can change.
-    row = {
-        "seq": seq,
-        "at": at,
-        "actor": actor,
-        "action": action,
-        "model": model,
-        "tier": tier,
-        "detail": detail,
-        "prev": prev,
-    }
-    return sha256(_canonical(row).encode()).hexdigest()
-
-
-def _canonical(document: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    except TypeError as error:
-        raise ValueError(f"the detail of a decision must be JSON: {error}") from error
-
-
-def _entry(row: Row[Any]) -> Entry:
+def entry_of(row: Row | sqlalchemy.Row[Any]) -> Entry:
+    """A row with its detail read."""
     return Entry(
         seq=row.seq,
         at=row.at,
@@ -219,3 +178,12 @@ def _entry(row: Row[Any]) -> Entry:
         prev=row.prev,
         digest=row.digest,
     )
+
+
+def _head(connection: Connection) -> Head | None:
+    row = connection.execute(select(decision_head)).one_or_none()
+    return None if row is None else Head(seq=row.seq, digest=row.digest)
+
+
+def _stored(row: sqlalchemy.Row[Any]) -> Row:
+    return Row(**row._mapping)
