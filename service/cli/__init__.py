@@ -1,6 +1,6 @@
 """`tiergate`: every command. One module a group; each adds its commands in `register`.
 
-`setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions
+`setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions, `pipeline` gate
 · `adjudicate` next, export, import, status · `corpus` show, import, export, manifest, forget · `shadow`
 run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan, `money` · `score` · `recount`
 · `report`. A module imports what is slow to load (scipy, SQLAlchemy, pydantic) inside the command that
@@ -23,8 +23,10 @@ from service.cli import (
     drill,
     gate,
     interventions,
+    log,
     money,
     offline,
+    pipeline,
     policy,
     prescreen,
     proxy,
@@ -53,8 +55,8 @@ def _tell_version(asked: bool) -> None:
 
 
 for group in (
-    *(setup, up, demo, drill, proxy, api, gate, shadow, report, corpus),
-    *(prescreen, differences, adjudicate, interventions, policy, offline, money, score, recount),
+    *(setup, up, demo, drill, proxy, api, gate, pipeline, shadow, report, corpus),
+    *(log, prescreen, differences, adjudicate, interventions, policy, offline, money, score, recount),
 ):
     group.register(app)
 

@@ -21,6 +21,7 @@ from service.client.readings import (
     read_verdict,
 )
 
+GATE_STATES = ("approved", "rejected", "inconclusive")
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of an answer that are read at most; a Tiergate API stays far below."""
 
@@ -85,6 +86,20 @@ class TiergateClient:
     def differences(self, model: str, tier: str, *, evaluator: str = "field_agreement") -> Document:
         """Where the tier's answers differ from the baseline's, name by name, beside the control."""
         return self._ask("GET", f"{_tier(model, tier)}/differences", question={"evaluator": evaluator})
+
+    def gate(
+        self, model: str, tier: str, *, artifact: str | None = None, basis: str | None = None
+    ) -> Document:
+        """What a pipeline is told: `verdict` (approved, rejected, inconclusive), `reason` and more."""
+        path = f"/gates/argo/models/{quote(model, safe='')}/tiers/{quote(tier, safe='')}"
+        # An empty artifact is sent, and refused: a variable that is not set must not open the gate.
+        asked = {"artifact": artifact, "basis": basis}
+        question = {name: text for name, text in asked.items() if text is not None}
+        document = self._ask("GET", path, question=question)
+        found = document.get("data")
+        if not isinstance(found, dict) or found.get("verdict") not in GATE_STATES:
+            raise AnswerUnreadable(f"{self.url}{path} answered with something that is no judgement", "")
+        return found
 
     def epochs(self, model: str, tier: str) -> Document:
         """Every epoch of a tier, the latest first, with all that it was."""

@@ -1,0 +1,131 @@
+"""`tiergate gate` as a pipeline sees it: exit codes, against the real API and against what is none."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from service.cli import pipeline
+from tests.approval.conftest import captures, sqlite_api, sqlite_database
+from tests.approval.live import MODEL, LiveApi
+from tests.ports import free_port
+
+__all__ = ["captures", "sqlite_api", "sqlite_database"]
+
+APPROVAL = f"/api/v1/models/{MODEL}/tiers/w8a8/approval"
+ARTIFACT = "ab" * 32
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory without a token of its own."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("TOKEN", "TOKEN_FILE", "URL", "STATE_DIR", "CONFIG"):
+        monkeypatch.delenv(f"TIERGATE_{name}", raising=False)
+
+
+def ran(url: str, *arguments: str, token: str = "") -> Result:
+    app = typer.Typer()
+    pipeline.register(app)
+    environ = {"TIERGATE_URL": url, "TIERGATE_TOKEN": token, "COLUMNS": "140", "TERM": "dumb"}
+    return CliRunner().invoke(app, list(arguments), env=environ)
+
+
+def asked(api: LiveApi, *arguments: str) -> Result:
+    return ran(api.url, MODEL, "w8a8", *arguments, token=api.secrets["read"])
+
+
+def test_each_judgement_has_its_exit_code_and_one_line(sqlite_api: LiveApi) -> None:
+    sqlite_api.accept("w8a8")
+    waiting = asked(sqlite_api)
+    assert waiting.exit_code == 2
+    assert waiting.stdout.startswith("inconclusive: ")
+    assert waiting.stdout.count("\n") == 1
+    assert asked(sqlite_api, "--verdict-alone").exit_code == 0
+    approve = sqlite_api.client("approve").put(APPROVAL, json={"artifact": ARTIFACT})
+    assert approve.status_code == 200
+    approved = asked(sqlite_api, "--artifact", ARTIFACT)
+    assert approved.exit_code == 0
+    assert approved.stdout.startswith("approved: ")
+    assert asked(sqlite_api, "--artifact", "cd" * 32).exit_code == 2
+    sqlite_api.record("w8a8", harm=200)
+    rejected = asked(sqlite_api)
+    assert rejected.exit_code == 1
+    assert rejected.stdout.startswith("rejected: ")
+
+
+def test_json_is_the_judgement(sqlite_api: LiveApi) -> None:
+    found = asked(sqlite_api, "--json")
+    assert found.exit_code == 2
+    document = json.loads(found.stdout)
+    assert (document["verdict"], document["ok"], document["n_pairs"]) == ("inconclusive", False, 0)
+
+
+def test_a_variable_that_is_not_set_does_not_open_the_gate(sqlite_api: LiveApi) -> None:
+    sqlite_api.accept("w8a8")
+    assert sqlite_api.client("approve").put(APPROVAL, json={}).status_code == 200
+    assert asked(sqlite_api).exit_code == 0
+    refused = asked(sqlite_api, "--artifact", "")
+    assert refused.exit_code == 3
+    assert "artifact" in refused.stderr
+
+
+def test_waiting_ends_with_the_decision(sqlite_api: LiveApi) -> None:
+    sqlite_api.accept("w8a8")
+    approver = sqlite_api.client("approve")
+    later = threading.Timer(0.3, lambda: approver.put(APPROVAL, json={}).raise_for_status())
+    later.start()
+    found = asked(sqlite_api, "--wait", "2h")
+    later.join()
+    assert found.exit_code == 0
+    assert "waiting, " in found.stderr
+    assert "nobody has approved it yet" in found.stderr
+
+
+def test_what_is_inconclusive_at_the_deadline_is_exit_code_2(sqlite_api: LiveApi) -> None:
+    found = asked(sqlite_api, "--wait", "50ms")
+    assert found.exit_code == 2
+    assert found.stdout.startswith("inconclusive: ")
+
+
+def test_who_cannot_be_asked_is_exit_code_3(sqlite_api: LiveApi) -> None:
+    nobody = f"http://127.0.0.1:{free_port()}"
+    assert ran(nobody, MODEL, "w8a8").exit_code == 3
+    assert ran(nobody, MODEL, "w8a8", "--wait", "50ms").exit_code == 3
+    assert ran(sqlite_api.url, MODEL, "w8a8", token="tg_a_b").exit_code == 3
+    assert ran(sqlite_api.url, MODEL, "nope", "--wait", "2h", token=sqlite_api.secrets["read"]).exit_code == 3
+    assert ran(sqlite_api.url, MODEL, "w8a8", "--wait", "soon").exit_code == 3
+    assert ran(sqlite_api.url, MODEL).exit_code == 3
+
+
+class Stranger(BaseHTTPRequestHandler):
+    """What stands where the API should: a page for people, or JSON of something else."""
+
+    def do_GET(self) -> None:
+        body = b'{"data": {"verdict": "yes", "ok": true}}' if "json" in self.path else b"<p>Please log in</p>"
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_a_login_page_is_no_approval() -> None:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Stranger)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        for model in ("page", "json"):
+            assert ran(f"http://127.0.0.1:{server.server_port}", model, "w8a8").exit_code == 3
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
