@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
-from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.security import HTTPBearer
@@ -15,6 +14,7 @@ from service.approval import documents, probes
 from service.approval.access import Caller, widest
 from service.approval.adjudication import adjudication_routes
 from service.approval.approvals import approval_routes
+from service.approval.asker import Asker
 from service.approval.config import ApiConfig
 from service.approval.desk import Desk
 from service.approval.details import detail_routes
@@ -35,26 +35,21 @@ from service.approval.jobs import job_routes
 from service.approval.ladders import ladder_routes
 from service.approval.logs import log_routes
 from service.approval.metrics import Meters, metrics_routes
+from service.approval.once import Once
+from service.approval.openapi import REFUSALS, describing
 from service.approval.reports import report_routes
-from service.approval.schemas import ErrorAnswer
 from service.approval.verdicts import verdict_routes
 from service.store import tokens
 from service.store.captures import Captures
 from service.store.database import Database
 
+API = "/api/v1"
+"""What is below keeps its meaning as long as its name: `docs/api.md` has the rule."""
 ABOUT = (
     "May this quantized tier replace the one that serves now? Send a token as `Authorization: Bearer TOKEN` "
-    "(scope read, label, approve or admin); reading from this machine needs none. Errors are "
-    '{"error": {"code", "message", "hint"}}.'
+    "(scope read, label, approve or admin); reading from this machine needs none. Refusals are "
+    "application/problem+json with a stable `code`."
 )
-REFUSALS: dict[int | str, dict[str, Any]] = {
-    401: {"model": ErrorAnswer, "description": "No token, or one that is unknown, revoked or expired."},
-    403: {"model": ErrorAnswer, "description": "The token, Host or Origin may not do this."},
-    404: {"model": ErrorAnswer, "description": "Unknown model or tier; the hint names the nearest."},
-    409: {"model": ErrorAnswer, "description": "Something stands in the way: the verdict, a dead backend."},
-    422: {"model": ErrorAnswer, "description": "A field or parameter is not what it should be."},
-    503: {"model": ErrorAnswer, "description": "The database does not answer."},
-}
 
 
 def create_app(
@@ -81,6 +76,8 @@ def create_app(
         openapi_url=None,
         redirect_slashes=False,
     )
+    app.add_middleware(Once, db=db, now=now, paths=API)
+    app.add_middleware(Asker)
     app.add_middleware(
         Gatekeeper,
         config=config,
@@ -91,7 +88,7 @@ def create_app(
     app.add_middleware(TokenInPath)
     install(app)
     bearer = Depends(HTTPBearer(auto_error=False, description="`tiergate token new` makes one."))
-    api = APIRouter(prefix="/api/v1", responses=REFUSALS, dependencies=[bearer])
+    api = APIRouter(prefix=API, responses=REFUSALS, dependencies=[bearer])
     changing = (approval_routes, intervention_routes, job_routes)
     reading = (ladder_routes, verdict_routes, detail_routes, epoch_routes)
     for routes in (*reading, *changing, report_routes, log_routes, adjudication_routes):
@@ -105,6 +102,7 @@ def create_app(
     app.include_router(gates)
     app.include_router(probes.probe_routes(desk))
     app.include_router(metrics_routes(meters))
+    describing(app, paths=API)
     app.router.routes.extend([*documents.documentation(app), *pages])
     return app
 

@@ -18,6 +18,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from service.approval.problem_codes import TITLES
+
 PAGES = Path(__file__).parent / "pages"
 POLICY = "default-src 'none'; style-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 PATHS = ("/docs", "/docs/style.css", "/openapi.json")
@@ -74,7 +76,9 @@ def documentation(app: FastAPI) -> list[Route]:
 
     def docs(request: Request) -> Response:
         document = app.openapi()
-        text = template.render(about=document["info"], operations=list(operations(document)))
+        text = template.render(
+            about=document["info"], operations=list(operations(document)), problems=sorted(TITLES.items())
+        )
         return HTMLResponse(text, headers=headers)
 
     def docs_style(request: Request) -> Response:
@@ -109,7 +113,7 @@ def operations(document: Schema) -> Iterator[Operation]:
                 ),
                 body=tuple(_fields(_json_schema(operation.get("requestBody", {})), document, 0)),
                 answer=tuple(_fields(answer, document, 0)),
-                example=json.dumps(_example(answer, document, 0), indent=2) if answer else "",
+                example=json.dumps(example_of(answer, document), indent=2) if answer else "",
                 statuses={status: told.get("description", "") for status, told in statuses.items()},
             )
 
@@ -176,6 +180,11 @@ def _fields(schema: Schema, document: Schema, depth: int) -> Iterator[FieldLine]
                 depth=depth,
             )
             yield from _fields(field, document, depth + 1)
+
+
+def example_of(schema: Schema, document: Schema) -> Any:
+    """A value that fits the schema, made of the examples of its fields."""
+    return _example(schema, document, 0)
 
 
 def _example(schema: Schema, document: Schema, depth: int) -> Any:

@@ -1,8 +1,11 @@
-"""Every refusal of the API, in one shape: `{"error": {"code", "message", "hint"}}`.
+"""Every refusal of the API, in one shape: `application/problem+json` of RFC 9457.
 
 Problem
     raised anywhere below the routers; carries its HTTP status. `problem_response` spells it, and the handlers
     here turn the framework's own errors into the same shape. Nothing a client sent is echoed at length.
+
+Beside the members of the RFC (`type`, `title`, `status`, `detail`) stand `code`, the word for programs, and
+`hint`, what to do; where a verdict stands in the way, its `reasons` and `decision`.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from service.approval.problem_codes import title_of
 from service.store.database import StoreUnusable
 
 log = logging.getLogger(__name__)
@@ -24,6 +28,10 @@ ECHO = 120
 """Characters of a client's own words that an error repeats at most."""
 
 FORM = "constrained-"
+
+MEDIA_TYPE = "application/problem+json"
+TYPE = "/docs#problem-"
+"""What a code is appended to: a place on the API's own page of documentation."""
 
 
 class Problem(Exception):
@@ -58,11 +66,18 @@ def echo(text: str) -> str:
 
 
 def problem_response(problem: Problem) -> JSONResponse:
-    """The JSON body and headers of a refusal."""
-    body: dict[str, Any] = {"code": problem.code, "message": problem.message, "hint": problem.hint}
+    """The body and headers of a refusal."""
+    body: dict[str, Any] = {
+        "type": f"{TYPE}{problem.code}",
+        "title": title_of(problem.code),
+        "status": problem.status,
+        "detail": problem.message,
+        "code": problem.code,
+        "hint": problem.hint,
+    }
     if problem.reasons is not None:
         body |= {"reasons": list(problem.reasons), "decision": problem.decision}
-    return JSONResponse({"error": body}, status_code=problem.status, headers=problem.headers)
+    return JSONResponse(body, status_code=problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:

@@ -102,6 +102,7 @@ class JobDetailOut(JobOut):
 
 class JobsOut(Answer):
     jobs: list[JobOut] = Field(description="The latest first.")
+    next_after: str | None = Field(description="Pass as `after` to read on; null at the end.")
 
 
 class ManifestOut(Answer):

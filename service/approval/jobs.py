@@ -62,12 +62,18 @@ def job_routes(desk: Desk) -> APIRouter:
     @router.get("/shadow-jobs", summary="Shadow jobs")
     def jobs(
         model: Annotated[str | None, Query(description="Of one model alone.")] = None,
+        after: Annotated[str, Query(max_length=64, description="A job: those older than it.")] = "",
         limit: Annotated[int, Query(ge=1, le=MOST_JOBS)] = 50,
     ) -> JobsOut:
         """The latest first, with how far each is."""
         if model is not None:
             find_ladder(desk.config.ladders, model)
-        return JobsOut(jobs=[JobOut(**job_fields(job)) for job in list_jobs(desk.db, model, limit=limit)])
+        known = _find(desk, after) if after else None
+        found = list_jobs(desk.db, model, limit=limit + 1, after=known)
+        return JobsOut(
+            jobs=[JobOut(**job_fields(job)) for job in found[:limit]],
+            next_after=found[limit - 1].job_id if len(found) > limit else None,
+        )
 
     @router.get("/shadow-jobs/{job}", summary="One shadow job with its blocks")
     def job(job: str) -> JobDetailOut:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query
+from starlette.responses import Response
 
 from service.approval.answers import evidence_out, verdict_out
 from service.approval.breakdowns import strata_out, tenants_out
 from service.approval.desk import Desk
 from service.approval.names import find_candidate, find_evaluator, find_ladder
 from service.approval.reasons import why_out
+from service.approval.tags import UNCHANGED, IfNoneMatch, tagged
 from service.approval.verdict_schemas import EvidenceOut, VerdictOut, WhyOut
 from service.decision.policy import Hypothesis
 from service.store.breakdown import read_strata, read_tenants
@@ -37,12 +39,20 @@ def verdict_routes(desk: Desk) -> APIRouter:
     """What the evidence is and what it amounts to."""
     router = APIRouter(tags=["verdicts"])
 
-    @router.get("/models/{model:path}/tiers/{tier:path}/verdict", summary="What the evidence amounts to")
-    def verdict(model: str, tier: str) -> VerdictOut:
-        """accept, undecided or reject, with the reasons and every number; valid however often it is read."""
+    @router.get(
+        "/models/{model:path}/tiers/{tier:path}/verdict",
+        summary="What the evidence amounts to",
+        response_model=VerdictOut,
+        responses=UNCHANGED,
+    )
+    def verdict(model: str, tier: str, known: IfNoneMatch = None) -> Response:
+        """accept, undecided or reject, with the reasons and every number; valid however often it is read.
+
+        `ETag` stays the same until anything but the clock has changed: ask again with `If-None-Match`.
+        """
         find_candidate(find_ladder(desk.config.ladders, model), tier)
         standing = desk.standing(model)
-        return verdict_out(standing, standing.rung(tier), desk.config.policy, now=desk.now())
+        return tagged(verdict_out(standing, standing.rung(tier), desk.config.policy, now=desk.now()), known)
 
     @router.get("/models/{model:path}/tiers/{tier:path}/evidence", summary="What a verdict rests on")
     def evidence(

@@ -164,9 +164,9 @@ class TiergateClient:
         """Begin a shadow job; `asked` is the body of the request."""
         return self._ask("POST", f"{_model(model)}/shadow-jobs", body=asked)
 
-    def shadow_jobs(self, model: str | None = None, *, limit: int = 50) -> Document:
-        """Shadow jobs, the latest first."""
-        question = {"limit": str(limit)} | ({"model": model} if model else {})
+    def shadow_jobs(self, model: str | None = None, *, limit: int = 50, after: str | None = None) -> Document:
+        """Shadow jobs, the latest first; with `after`, those older than that one."""
+        question = {"limit": str(limit), **_told(model=model, after=after)}
         return self._ask("GET", "/api/v1/shadow-jobs", question=question)
 
     def shadow_job(self, job: str) -> Document:
@@ -323,13 +323,14 @@ def _document(answer: httpx.Response, content: bytes) -> Document:
         raise foreign
     if answer.is_success:
         return document
-    refusal = document.get("error")
-    if not isinstance(refusal, dict) or not isinstance(refusal.get("code"), str):
+    # Members beyond those of RFC 9457 are the API's own: a proxy in between may speak problem+json as well.
+    if not isinstance(document.get("code"), str):
         raise foreign
+    reasons = document.get("reasons")
     raise ApiRefused(
         status=answer.status_code,
-        code=refusal["code"],
-        message=str(refusal.get("message", "")),
-        hint=str(refusal.get("hint", "")),
-        reasons=tuple(str(reason) for reason in refusal.get("reasons", ())),
+        code=document["code"],
+        message=str(document.get("detail", "")),
+        hint=str(document.get("hint", "")),
+        reasons=tuple(str(reason) for reason in reasons) if isinstance(reasons, list) else (),
     )

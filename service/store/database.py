@@ -30,6 +30,7 @@ from service.store import callback_tables as callback_tables
 from service.store import corpus_tables as corpus_tables
 from service.store import detail_tables as detail_tables
 from service.store import engine_tables as engine_tables
+from service.store import idempotency_tables as idempotency_tables
 from service.store import job_tables as job_tables
 from service.store import report_tables as report_tables
 from service.store import schema

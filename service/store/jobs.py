@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, update
+from sqlalchemy import Connection, Row, func, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from service.store.database import Database
@@ -195,11 +195,16 @@ def read_job(db: Database, job_id: str) -> Job:
         return _jobs(connection, exact or rows)[0]
 
 
-def list_jobs(db: Database, model: str | None = None, *, limit: int = 50) -> list[Job]:
-    """The latest first."""
-    asked = select(shadow_jobs).order_by(shadow_jobs.c.created_at.desc(), shadow_jobs.c.job_id.desc())
+def list_jobs(
+    db: Database, model: str | None = None, *, limit: int = 50, after: Job | None = None
+) -> list[Job]:
+    """The latest first; with `after`, those older than it."""
+    order = (shadow_jobs.c.created_at, shadow_jobs.c.job_id)
+    asked = select(shadow_jobs).order_by(*(column.desc() for column in order))
     if model is not None:
         asked = asked.where(shadow_jobs.c.model == model)
+    if after is not None:
+        asked = asked.where(tuple_(*order) < (after.created_at, after.job_id))
     with db.read() as connection:
         return _jobs(connection, connection.execute(asked.limit(limit)).all())
 

@@ -40,7 +40,7 @@ def local(sqlite_database: Database, captures: Captures) -> Iterator[LiveApi]:
 
 
 def code(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
+    return answer.status_code, answer.json()["code"]
 
 
 def say(client: httpx.Client, *labels: dict[str, str], **more: object) -> httpx.Response:
@@ -307,4 +307,4 @@ def test_labels_that_speak_against_a_tier_stand_in_the_way_of_its_approval(local
     )
     refused = local.client("approve").put(f"{url}/approval", json={})
     assert code(refused) == (409, "verdict_not_accept")
-    assert any("corrected by 110 labels: raw +0.0 pp" in each for each in refused.json()["error"]["reasons"])
+    assert any("corrected by 110 labels: raw +0.0 pp" in each for each in refused.json()["reasons"])

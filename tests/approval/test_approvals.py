@@ -37,7 +37,7 @@ def actions(api: LiveApi) -> list[tuple[str, str | None]]:
 
 
 def code(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
+    return answer.status_code, answer.json()["code"]
 
 
 def test_an_accepted_tier_is_approved_serves_and_is_published(api: LiveApi) -> None:
@@ -74,7 +74,7 @@ def test_the_log_keeps_the_verdict_that_justified_an_approval(api: LiveApi) -> N
 def test_a_verdict_that_is_not_accept_answers_409_with_its_reasons(api: LiveApi) -> None:
     answer = api.client("approve").put(approval("w8a8"), json={})
     assert code(answer) == (409, "verdict_not_accept")
-    error = answer.json()["error"]
+    error = answer.json()
     verdict = api.client().get("/api/v1/models/org/model/tiers/w8a8/verdict").json()
     assert error["decision"] == "undecided"
     assert error["reasons"] == verdict["reasons"] != []
@@ -162,8 +162,8 @@ def test_a_target_whose_backends_are_down_is_refused_by_name(api: LiveApi) -> No
     api.upstream.statuses["/health"] = 503
     answer = api.client("approve").put(approval("w8a8"), json={})
     assert code(answer) == (409, "target_unhealthy")
-    assert "w8a8" in answer.json()["error"]["message"]
-    assert api.upstream.url in answer.json()["error"]["message"]
+    assert "w8a8" in answer.json()["detail"]
+    assert api.upstream.url in answer.json()["detail"]
     assert actions(api) == []
 
 

@@ -48,8 +48,8 @@ def test_an_evaluator_that_is_not_installed_is_unknown(sqlite_api: LiveApi) -> N
     for path in (DIFFERENCES, EVIDENCE):
         found = sqlite_api.client().get(path.format("w8a8"), params={"evaluator": "fields"})
         assert found.status_code == 404
-        assert found.json()["error"]["code"] == "unknown_evaluator"
-        assert found.json()["error"]["hint"] == "did you mean 'field_agreement'?"
+        assert found.json()["code"] == "unknown_evaluator"
+        assert found.json()["hint"] == "did you mean 'field_agreement'?"
 
 
 def test_pairs_of_what_is_only_shown_do_not_crowd_out_those_that_decide(sqlite_api: LiveApi) -> None:

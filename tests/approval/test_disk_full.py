@@ -28,7 +28,7 @@ def test_a_change_without_room_is_refused_whole_and_possible_again_later(
             break
     before = len(read(api.db, MODEL, limit=1000))
     assert approved.status_code == 503
-    assert approved.json()["error"]["code"] == "store_down"
+    assert approved.json()["code"] == "store_down"
     assert approved.headers["retry-after"] == "5"
     assert "make room on its disk" in caplog.text
     for path in ("/api/v1/ledger", f"/api/v1/models/{MODEL}/tiers/w8a8/verdict", "/metrics"):

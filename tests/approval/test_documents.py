@@ -14,12 +14,14 @@ PATHS = {
     "/api/v1/models/{model}/tiers/{tier}/verdict/why": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/evidence": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/epochs": {"get"},
+    "/api/v1/models/{model}/tiers/{tier}/differences": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/approval": {"put", "delete"},
     "/api/v1/models/{model}/tiers/{tier}/skip": {"post", "delete"},
     "/api/v1/models/{model}/tiers/{tier}/restore-alpha": {"post"},
     "/api/v1/models/{model}/rollback": {"post"},
     "/api/v1/models/{model}/decisions": {"get"},
     "/api/v1/models/{model}/shadow-jobs": {"post"},
+    "/api/v1/decisions": {"get"},
     "/api/v1/shadow-jobs": {"get"},
     "/api/v1/shadow-jobs/{job}": {"get", "delete"},
     "/api/v1/shadow-jobs/{job}/manifest": {"get"},
@@ -51,7 +53,9 @@ class Tags(HTMLParser):
 
 def test_the_openapi_document_lists_every_promised_path(shared_api: LiveApi) -> None:
     document = shared_api.client().get("/openapi.json").json()
-    assert {path: set(methods) for path, methods in document["paths"].items()} == PATHS
+    # What tools ask below /gates is promised by their own tests.
+    paths = {path: set(methods) for path, methods in document["paths"].items() if path[:7] != "/gates/"}
+    assert paths == PATHS
     assert document["openapi"].startswith("3.1")
 
 
@@ -60,9 +64,9 @@ def test_every_operation_under_api_v1_documents_its_refusals_in_our_shape(shared
     for path, methods in document["paths"].items():
         if path.startswith("/api/"):
             for operation in methods.values():
-                for status in ("401", "403", "404", "409", "422", "503"):
-                    schema = operation["responses"][status]["content"]["application/json"]["schema"]
-                    assert schema == {"$ref": "#/components/schemas/ErrorAnswer"}
+                for status in ("400", "401", "403", "404", "409", "422", "500", "503"):
+                    schema = operation["responses"][status]["content"]["application/problem+json"]["schema"]
+                    assert schema == {"$ref": "#/components/schemas/ProblemOut"}
 
 
 def test_the_page_names_every_path_and_field(shared_api: LiveApi) -> None:

@@ -109,7 +109,7 @@ def test_an_accepted_tier_that_is_held_is_approved_by_an_admin_with_a_reason_onl
     hold(api, kind)
     refused = api.client("approve").put(approval("w8a8"))
     assert code(refused) == (409, "held")
-    assert refused.json()["error"]["reasons"] == [f"{kind}: e-value 23 >= 20"]
+    assert refused.json()["reasons"] == [f"{kind}: e-value 23 >= 20"]
     assert weights(api) == {"bf16": 100}
     api.clock.at += 60
     asked = {"override": True, "reason": "the prompt was at fault"}
@@ -144,7 +144,7 @@ def test_a_tier_whose_declared_room_is_too_small_is_refused_and_a_person_may_ins
             client = api.client("approve")
             refused = client.put(approval("w8a8"))
             assert code(refused) == (409, "target_no_room")
-            assert "take 9 requests at once (max_concurrency) < 10" in refused.json()["error"]["message"]
+            assert "take 9 requests at once (max_concurrency) < 10" in refused.json()["detail"]
             assert weights(api) == {"bf16": 100}
             client.put(approval("w4a16"))
             assert weights(api) == {"w4a16": 100}

@@ -93,8 +93,8 @@ def test_what_is_not_there_is_told_with_a_hint(reporting: tuple[LiveApi, Job], p
     api, _ = reporting
     refused = api.client().get(path)
     assert refused.status_code == 404
-    assert refused.json()["error"]["code"] == code
-    assert refused.json()["error"]["hint"]
+    assert refused.json()["code"] == code
+    assert refused.json()["hint"]
 
 
 @pytest.mark.parametrize("asked", [{"format": "pdf"}, {"lang": "fr"}])
@@ -109,7 +109,7 @@ def test_a_model_without_a_job_says_how_to_begin_one(sqlite_database: Database, 
     with live_api(sqlite_database, captures) as api:
         refused = api.client().get("/api/v1/models/org%2Fmodel/shadow-report")
         assert refused.status_code == 404
-        assert refused.json()["error"]["hint"] == "`tiergate shadow run MODEL` begins one"
+        assert refused.json()["hint"] == "`tiergate shadow run MODEL` begins one"
         assert api.client().get(PATH.format("x")).status_code == 404
 
 

@@ -142,7 +142,8 @@ def test_an_api_that_hangs_is_unreachable() -> None:
         (302, "text/html", b""),
         (404, "text/html", b"nginx"),
         (500, "application/json", b'{"error": "boom"}'),
-        (500, "application/json", b'{"error": {"code": 5}}'),
+        (500, "application/problem+json", b'{"title": "no code", "status": 500}'),
+        (500, "application/problem+json", b'{"code": 5}'),
     ],
 )
 def test_what_is_not_the_api_is_unreadable_not_a_crash(status: int, kind: str, body: bytes) -> None:
