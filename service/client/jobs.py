@@ -109,7 +109,8 @@ def _blocks(blocks: list[Document]) -> Table:
         rate = block["rate"]
         load = f"{block['concurrency']} at once" if rate is None else f"{rate:.3g}/s"
         offered = block["offered"]
-        told = "; ".join(block["invalid"] or [block["state"]])
+        # The whole reasons, with their numbers, are in --json and in the report.
+        told = ", ".join(reason.split(":")[0] for reason in block["invalid"] or [block["state"]])
         table.add_row(
             plain(block["number"]),
             plain(block["part"]),
