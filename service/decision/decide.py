@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.decision.ending import out_of_time
+from service.decision.ending import out_of_pairs, out_of_time
 from service.decision.evidence import Evidence
 from service.decision.finding import NO_TALLIES, find
 from service.decision.gates import (
@@ -22,7 +22,7 @@ from service.decision.gates import (
     measured_gate,
 )
 from service.decision.labelled import NO_LABELS, with_labels
-from service.decision.policy import Gate, LadderRule, Policy, Role
+from service.decision.policy import Criterion, Gate, LadderRule, Policy, Role
 from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds, thresholds
 from service.decision.verdict import Decision, Finding, GateState, Verdict
@@ -75,6 +75,7 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
             evidence.tallies.get(criterion.evaluator, Tally()),
             evidence.labels.get(criterion.evaluator, NO_LABELS),
             limits,
+            ended=_ended(policy, criterion, evidence),
         )
         for criterion in policy.visible
     )
@@ -111,6 +112,13 @@ def decide(policy: Policy, evidence: Evidence, *, rung_below: Decision | None) -
         not_shown=not_shown or late is not None,
         baseline_after_approval=policy.baseline_after_approval,
     )
+
+
+def _ended(policy: Policy, criterion: Criterion, evidence: Evidence) -> str | None:
+    """Why no more evidence on the criterion is asked for in this epoch; None while some is."""
+    tally = evidence.tallies.get(criterion.evaluator, Tally())
+    planned = evidence.max_pairs.get(criterion.evaluator)
+    return out_of_pairs(criterion, tally, planned) or out_of_time(policy, evidence.age_seconds)
 
 
 def _skips(evidence: Evidence) -> Iterator[str]:

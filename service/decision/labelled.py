@@ -37,9 +37,17 @@ LEAST_KAPPA = 0.6
 
 
 def with_labels(
-    policy: Policy, criterion: Criterion, finding: Finding, tally: Tally, labels: Labels, limits: Thresholds
+    policy: Policy,
+    criterion: Criterion,
+    finding: Finding,
+    tally: Tally,
+    labels: Labels,
+    limits: Thresholds,
+    *,
+    ended: str | None = None,
 ) -> Finding:
-    """The finding with what labels say of it; as it was without any."""
+    """The finding with what labels say of it; as it was without any. `ended`: why the epoch has ended, if it
+    has: what labels leave undecided is then not shown, as without them."""
     # An error rate of a half or more has no interval, and one below what a double tells from 0 neither.
     level = min(1 - LEAST_ALPHA, max(0.5, 1 - 2 * (limits.alpha_accept or policy.alpha_approval)))
     rectified = rectify(tally, labels, level=level)
@@ -59,13 +67,15 @@ def with_labels(
     if missing:
         return replace(finding, correction=correction)
     decision, reason = _weigh(criterion, finding, tally, labels, limits, rectified.interval)
+    over = ended is not None and decision is not finding.decision
     return replace(
         finding,
         decision=decision,
-        reason=f"{reason}; {corrected(correction)}",
+        reason=f"{f'not_shown: {ended}: ' if over else ''}{reason}; {corrected(correction)}",
         estimate=correction.estimate,
         interval=correction.interval,
         more_pairs=finding.more_pairs if decision is finding.decision else None,
+        not_shown=finding.not_shown or over,
         correction=correction,
     )
 

@@ -129,6 +129,27 @@ def test_harm_in_one_stratum_is_never_lifted() -> None:
     assert found.decision is Decision.REJECT
 
 
+@pytest.mark.parametrize(
+    ("counted", "told"),
+    [
+        (CLEAN, labels(passed={HARM: 30})),
+        (HARMFUL, labels(harm={BOTH_PASSED: 200}, **AGREED)),
+    ],
+)
+def test_what_labels_leave_undecided_when_the_epoch_has_ended_is_not_shown(
+    counted: Tally, told: Labels
+) -> None:
+    before = finding(counted, told, max_pairs={"refusal": 3001})
+    assert (before.decision, before.not_shown) == (Decision.UNDECIDED, False)
+    full = evidence(counted, told, max_pairs={"refusal": 3000})
+    verdict = decide(policy(), full, rung_below=None)
+    assert (verdict.decision, verdict.not_shown) == (Decision.UNDECIDED, True)
+    assert verdict.findings[0].not_shown
+    assert verdict.findings[0].reason.startswith("not_shown: counted pairs (3000) >= max_pairs (3000): ")
+    accepted = finding(CLEAN, labels(harm={HARM: 4, BOTH_PASSED: 6}), max_pairs={"refusal": 3000})
+    assert (accepted.decision, accepted.not_shown) == (Decision.ACCEPT, False)
+
+
 def test_the_e_values_stay_those_of_the_evaluator() -> None:
     for counted in (CLEAN, HARMFUL):
         before, after = finding(counted, None), finding(counted, labels(harm={BOTH_PASSED: 10}))
@@ -181,7 +202,9 @@ def test_labels_never_make_an_acceptance_and_never_a_rejection(
 
 
 def test_an_error_rate_that_is_next_to_nothing_still_has_an_interval() -> None:
-    asked = Policy(criteria=(Criterion(evaluator="refusal", margin=0.02),), gates=QUALITY, alpha_accept=1e-300)
+    asked = Policy(
+        criteria=(Criterion(evaluator="refusal", margin=0.02),), gates=QUALITY, alpha_accept=1e-300
+    )
     found = finding(CLEAN, labels(harm={HARM: 4, BOTH_PASSED: 6}), asked)
     assert found.correction is not None
     assert found.correction.interval.level < 1
