@@ -32,8 +32,9 @@ def jobs_view(document: Document) -> RenderableType:
             "no shadow job yet: `tiergate shadow run MODEL` begins one, `shadow_job.cron` does so by itself"
         )
     table = _table(
-        "job", "model", "state", "part", "done", "by", "ended", "reason", whole=("job", "state", "ended")
+        "job", "model", "state", "part", "done", "ended", whole=("job", "state", "part", "done", "ended")
     )
+    reasons: list[RenderableType] = []
     for job in document["jobs"]:
         table.add_row(
             plain(job["job"]),
@@ -41,11 +42,11 @@ def jobs_view(document: Document) -> RenderableType:
             plain(job["state"], STATE_STYLE.get(job["state"], "")),
             plain(job["part"]),
             plain(f"{job['progress']['share']:.0%}"),
-            plain(job["actor"]),
-            plain(job["ended_at"] or ""),
-            plain(job["reason"]),
+            plain((job["ended_at"] or "")[:16]),
         )
-    return table
+        if job["reason"]:
+            reasons.append(plain(f"{job['job']}: {job['reason']}"))
+    return Group(table, *reasons)
 
 
 def job_view(document: Document) -> RenderableType:
@@ -75,7 +76,8 @@ def ending_lines(job: Document) -> Iterator[str]:
 
 
 def _job(job: Document) -> Iterator[RenderableType]:
-    yield plain(f"{job['job']}: {job['model']}, {job['state']}", STATE_STYLE.get(job["state"], "bold"))
+    begun = f"{job['job']}: {job['model']}, {job['state']}; begun by {job['actor']} ({job['cause']})"
+    yield plain(begun, STATE_STYLE.get(job["state"], "bold"))
     yield plain(state_line(job) if job["state"] == "waiting" else _spent(job["progress"]))
     if job["i_own_this_capacity"]:
         yield plain(

@@ -13,6 +13,7 @@ JOB: dict[str, Any] = {
     "state": "running",
     "part": "sweep",
     "actor": "ann",
+    "cause": "request",
     "i_own_this_capacity": False,
     "ended_at": None,
     "reason": "",
@@ -52,9 +53,7 @@ def test_who_waits_is_told_how_far_it_is_or_what_it_waits_for() -> None:
 
 
 def test_what_was_spent_stands_beside_the_budget_where_there_is_one() -> None:
-    assert "25%: 10 of about 40 blocks, 5.17 min of load (budget 1 h), 12,345 tokens" in shown(
-        job_view(JOB)
-    )
+    assert "25%: 10 of about 40 blocks, 5.17 min of load (budget 1 h), 12,345 tokens" in shown(job_view(JOB))
 
 
 def test_reasons_remarks_and_differences_are_all_told() -> None:
@@ -83,5 +82,8 @@ def test_reasons_remarks_and_differences_are_all_told() -> None:
 
 def test_names_to_be_copied_are_whole_in_a_narrow_terminal() -> None:
     told = StringIO()
-    Console(file=told, width=70, color_system=None).print(jobs_view({"jobs": [JOB]}))
-    assert "20260105-030000-5f0c3f" in told.getvalue()
+    ended = {**JOB, "state": "cancelled", "ended_at": "2026-01-05T03:04:05Z", "reason": "cancelled by bob"}
+    Console(file=told, width=80, color_system=None).print(jobs_view({"jobs": [ended, JOB]}))
+    row, *_ = [line for line in told.getvalue().splitlines() if line.startswith("20260105")]
+    assert row.split() == ["20260105-030000-5f0c3f", "m", "cancelled", "sweep", "25%", "2026-01-05T03:04"]
+    assert "20260105-030000-5f0c3f: cancelled by bob" in told.getvalue()
