@@ -1,9 +1,11 @@
 """`tiergate`: every command. One module a group; each adds its commands in `register`.
 
-`setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions, `pipeline` gate
-· `adjudicate` next, export, import, status · `corpus` show, import, export, manifest, forget · `shadow`
-run, status, cancel ... · `policy` show, check, diff · `offline` stats, plan, `money` · `score` · `recount`
-· `report`. A module imports what is slow to load (scipy, SQLAlchemy, pydantic) inside the command that
+`setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions,
+`pipeline` gate · `log` show, verify, export · `attest` key, create, verify · `artifact` digest · `adjudicate`
+next, export, import, status · `corpus` show, import, export, manifest, forget · `shadow` run, status, cancel
+... · `policy` show, check, diff · `offline` stats, plan, `money` · `score` · `recount` · `report`.
+
+A module imports what is slow to load (scipy, SQLAlchemy, pydantic) inside the command that
 needs it, so that `tiergate --help` and a typing mistake are answered at once.
 """
 
@@ -17,6 +19,7 @@ import typer
 from service.cli import (
     adjudicate,
     api,
+    attest,
     corpus,
     demo,
     differences,
@@ -56,7 +59,7 @@ def _tell_version(asked: bool) -> None:
 
 for group in (
     *(setup, up, demo, drill, proxy, api, gate, pipeline, shadow, report, corpus),
-    *(log, prescreen, differences, adjudicate, interventions, policy, offline, money, score, recount),
+    *(log, attest, prescreen, differences, adjudicate, interventions, policy, offline, money, score, recount),
 ):
     group.register(app)
 
