@@ -25,6 +25,9 @@ class ShadowJob:
     """Admin addresses of proxies whose clients are watched during a run on capacity that serves."""
 
 
+DEFAULT_SHADOW_JOB = ShadowJob()
+
+
 def _timezone(name: str) -> str:
     try:
         ZoneInfo(name)

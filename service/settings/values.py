@@ -17,7 +17,7 @@ from service.settings.adjudicating import AdjudicationPlan
 from service.settings.corpus_shape import CorpusTerms
 from service.settings.money_shape import DEFAULT_MONEY
 from service.settings.money_shape import Money as Money
-from service.settings.shadow_job import ShadowJob
+from service.settings.shadow_job import DEFAULT_SHADOW_JOB, ShadowJob
 from service.store.capture import Keyring
 from service.store.gate_terms import NO_GATES, GateTerms
 
@@ -85,7 +85,7 @@ class Settings:
     proxy: ProxyConfig
     api: ApiListen = ApiListen()
     shadow: ShadowPlan = ShadowPlan()
-    shadow_job: ShadowJob = ShadowJob()
+    shadow_job: ShadowJob = DEFAULT_SHADOW_JOB
     corpus: CorpusTerms = CorpusTerms()
     probe: ProbePlan = ProbePlan()
     probes: Mapping[str, ProbePlan] = field(default_factory=dict)
