@@ -90,7 +90,8 @@ def setup_lines(settings: Settings) -> list[Line]:
         lines.append(
             _warn(
                 "policy",
-                f"{names} need load runs (`tiergate shadow run`); until there are some, verdicts stay undecided ({reasons})."
+                f"{names} need load runs (`tiergate shadow run`); until there are some, verdicts stay"
+                f" undecided ({reasons})."
                 " Switched off, they are printed as `not asked`",
             )
         )
