@@ -124,7 +124,8 @@ def test_what_is_no_json_would_be_a_success_so_every_answer_is_json(
         ):
             answer = client.get(GATE + suffix)
             assert strict(answer.text), suffix
-            assert answer.headers["content-type"].startswith("application/json")
+            kinds = ("application/json", "application/problem+json")
+            assert answer.headers["content-type"].partition(";")[0] in kinds
             assert not answer.is_redirect
 
 
