@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from service.decision.epoch import epoch_id
@@ -65,7 +65,10 @@ def job_terms_of(settings: Settings, db: Database) -> JobTerms:
 
     return JobTerms(
         ladders=settings.ladders,
-        plan=settings.shadow_job.plan,
+        plan=replace(
+            settings.shadow_job.plan,
+            blocks=max(settings.shadow_job.plan.blocks, settings.policy.load_runs.least_blocks),
+        ),
         slo=settings.slo,
         money=asdict(settings.money),
         policy_digest=epoch_id(asdict(settings.policy)),

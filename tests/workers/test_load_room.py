@@ -71,10 +71,13 @@ def test_a_manifest_tells_strata_with_what_was_seen_of_them_and_no_tenant(
         database_url=sqlite_url,
         tiers=[("bf16", "http://127.0.0.1:9", 1.0), ("w8a8", "http://127.0.0.1:10", 1.0)],
         plan={},
+        policy={"load_runs": {"blocks": 12}},
     )
     place = replace(PLACE, name=settings.corpus.use)
     take_in(db, CorpusPlan(), [drawn("one", place), drawn("other", replace(place, tenant="secret-tenant"))])
-    told = job_terms_of(settings, db).corpus_of(MODEL)
+    terms = job_terms_of(settings, db)
+    assert terms.plan.blocks == 12, "as many as the policy asks of a load run"
+    told = terms.corpus_of(MODEL)
     assert told["requests"] == 2
     assert told["strata"] == {"short": {"seen": 2, "requests": 2}}
     assert "secret-tenant" not in json.dumps(told)
