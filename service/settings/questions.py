@@ -16,6 +16,7 @@ from service.store import corpus_members
 from service.store.current_epochs import CurrentEpochs, live_epochs
 from service.store.database import Database
 from service.store.job_terms import JobTerms
+from service.store.manifest import MOST_BLOCKS
 from service.store.standing import Question
 
 
@@ -67,7 +68,9 @@ def job_terms_of(settings: Settings, db: Database) -> JobTerms:
         ladders=settings.ladders,
         plan=replace(
             settings.shadow_job.plan,
-            blocks=max(settings.shadow_job.plan.blocks, settings.policy.load_runs.least_blocks),
+            blocks=max(
+                settings.shadow_job.plan.blocks, min(MOST_BLOCKS, settings.policy.load_runs.least_blocks)
+            ),
         ),
         slo=settings.slo,
         money=asdict(settings.money),
