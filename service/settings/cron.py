@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_LONGEST = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _STEP = re.compile(r"(?P<of>\*|[a-z0-9]+(?:-[a-z0-9]+)?)(?:/(?P<step>[0-9]{1,2}))?")
 CRON_PATTERN = r"^\S+ \S+ \S+ \S+ \S+$"
@@ -39,11 +40,15 @@ def cron(written: object) -> Cron:
     minute, hour, day, month, weekday = fields
     if day != "*" and weekday != "*":
         raise ValueError(f"give a day of the month or a weekday, and * for the other, got {written!r}")
+    days = _numbers(day, "day of the month", 1, 31)
+    months = _numbers(month, "month", 1, 12, {name: n for n, name in enumerate(MONTHS, start=1)})
+    if days[0] > max(_LONGEST[number - 1] for number in months):
+        raise ValueError(f"no month that {written!r} names has a day {days[0]}: it would never be due")
     return Cron(
         minute=_numbers(minute, "minute", 0, 59),
         hour=_numbers(hour, "hour", 0, 23),
-        day_of_month=_numbers(day, "day of the month", 1, 31),
-        month_of_year=_numbers(month, "month", 1, 12, {name: n for n, name in enumerate(MONTHS, start=1)}),
+        day_of_month=days,
+        month_of_year=months,
         day_of_week=_weekdays(weekday),
         text=" ".join(written.split()),
     )

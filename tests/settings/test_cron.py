@@ -52,8 +52,15 @@ def test_a_start_with_a_step_goes_on_to_the_end() -> None:
         ("*/0 3 * * *", "admits no minute"),
         ("-5 3 * * *", "is no minute"),
         ("0 3 1 * 1", "a day of the month or a weekday"),
+        ("0 3 31 feb,apr *", "has a day 31: it would never be due"),
+        ("0 3 30-31 2 *", "has a day 30"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_field(written: object, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         cron(written)
+
+
+@pytest.mark.parametrize("written", ["0 3 29 2 *", "0 3 31 apr,may *", "0 3 1-31 2 *"])
+def test_a_day_that_some_month_or_year_has_is_taken(written: str) -> None:
+    assert cron(written).text == written
