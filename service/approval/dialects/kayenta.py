@@ -79,7 +79,7 @@ def kayenta_routes(desk: Desk) -> APIRouter:
     ) -> StartedOut:
         """`experimentScope.scope` may be the sha256 of what is rolled out."""
         least, marginal = body.thresholds.pass_, body.thresholds.marginal
-        if marginal < 1 or least - marginal < ROOM:
+        if not has_room(marginal=marginal, least_to_pass=least):
             raise Problem(
                 422,
                 "invalid_request",
@@ -116,6 +116,11 @@ def kayenta_routes(desk: Desk) -> APIRouter:
 def config_id(model: str, tier: str) -> str:
     """Stable, and without slashes."""
     return sha256(f"{model}\0{tier}".encode()).hexdigest()[:32]
+
+
+def has_room(*, marginal: float, least_to_pass: float) -> bool:
+    """Whether a score can fail, another one pass, and a whole one between do neither."""
+    return marginal >= 1 and least_to_pass - marginal >= ROOM
 
 
 def score_between(found: Judgement, *, marginal: float, least_to_pass: float) -> int:
@@ -161,9 +166,12 @@ def _spell(execution: Execution) -> str:
 def _parse(spelled: str) -> Execution:
     try:
         text = base64.b64decode(spelled + "=" * (-len(spelled) % 4), altchars=b"-_", validate=True)
-        return Execution.model_validate_json(text)
+        execution = Execution.model_validate_json(text)
     except (binascii.Error, ValueError, ValidationError):
-        raise Problem(404, "unknown_execution", f"no execution has the id {echo(spelled)}") from None
+        execution = None
+    if execution is None or not has_room(marginal=execution.marginal, least_to_pass=execution.least_to_pass):
+        raise Problem(404, "unknown_execution", f"no execution has the id {echo(spelled)}")
+    return execution
 
 
 def _canary_out(execution: Execution, found: Judgement, spelled: str, *, now: float) -> CanaryOut:

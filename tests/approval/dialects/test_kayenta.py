@@ -6,6 +6,7 @@ import json
 import math
 import random
 import re
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -201,19 +202,14 @@ def test_an_execution_that_nobody_began_is_unknown(shared_api: LiveApi, name: st
     assert "unknown_execution" in answer.text or "not_found" in answer.text
 
 
-def test_a_token_in_the_path_is_a_token_and_is_not_repeated(shared_api: LiveApi) -> None:
-    client, token = shared_api.client(), shared_api.secrets["read"]
-    assert client.get(f"/gates/token/{token}/kayenta/canaryConfig").status_code == 200
-    lost = client.get(f"/gates/token/{token}/kayenta/nothing")
-    assert lost.status_code == 404
-    assert token not in lost.text
-    assert client.get("/gates/token/tg_000000000000_AAAA/kayenta/canaryConfig").status_code == 401
-    for path in (
-        "/gates/token//kayenta/canaryConfig",
-        f"/gates/token/{token}",
-        f"/api/token/{token}/v1/models",
-    ):
-        assert client.get(path).status_code == 404
+def test_an_execution_without_room_between_its_thresholds_was_begun_by_nobody(shared_api: LiveApi) -> None:
+    client = shared_api.client("read")
+    config = client.get("/gates/kayenta/canaryConfig").json()[0]["id"]
+    asked = {"artifact": None, "basis": "approval", "application": "", "at": 1.0}
+    for least, marginal in ((0, 0), (0, 100), (90, 89)):
+        made_up = {**asked, "config": config, "least_to_pass": least, "marginal": marginal}
+        name = urlsafe_b64encode(json.dumps(made_up).encode()).decode().rstrip("=")
+        assert client.get(f"/gates/kayenta/canary/{name}").status_code == 404
 
 
 def judge(api: LiveApi, sets: Mapping[str, tuple[list[Any], list[Any]]], **changes: Any) -> Any:

@@ -119,6 +119,18 @@ def test_numbers_are_no_status_here_because_only_the_integer_100_ends_a_stage(
         assert monitor(stage_of(api), f"{api.url}/number", api.client()) == RUNNING
 
 
+def test_the_example_has_only_fields_that_the_stage_has() -> None:
+    """The names are those of orca's WebhookStage.StageData, and of every stage."""
+    stage = json.loads(EXAMPLE.read_text(encoding="utf-8"))
+    assert set(stage) <= {
+        *("name", "type", "stageTimeoutMs", "url", "method", "payload", "customHeaders"),
+        *("failFastStatusCodes", "waitForCompletion", "statusUrlResolution", "statusUrlJsonPath"),
+        *("statusJsonPath", "progressJsonPath", "successStatuses", "canceledStatuses", "terminalStatuses"),
+        *("retryStatusCodes", "waitBeforeMonitor", "monitorOnly", "cancelEndpoint", "cancelMethod"),
+    }
+    assert stage["type"] == "webhook"
+
+
 def test_beginning_needs_scope_read_and_nothing_more(shared_api: LiveApi) -> None:
     assert shared_api.client().post(PATH).status_code == 401
     assert shared_api.client("read").post(PATH).status_code == 200
