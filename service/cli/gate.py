@@ -123,9 +123,7 @@ def evidence(
       tiergate evidence qwen3-32b w8a8 --evaluator field_agreement
     """
     with asking(config, url, token, token_file) as client:
-        document = client.evidence(
-            model, tier, pairs=pairs, discordant=not all_pairs, evaluator=evaluator
-        )
+        document = client.evidence(model, tier, pairs=pairs, discordant=not all_pairs, evaluator=evaluator)
     tell(document, lambda: evidence_view(document), as_json=as_json)
 
 
