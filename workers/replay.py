@@ -279,9 +279,7 @@ class _Batch:
             seconds=self.bench.terms.lease_seconds,
         )
 
-    def _record(
-        self, placed: Placed, outcomes: Mapping[Slot, Outcome], scoring: Scoring, lots: Lots
-    ) -> None:
+    def _record(self, placed: Placed, outcomes: Mapping[Slot, Outcome], scoring: Scoring, lots: Lots) -> None:
         capture = placed.opened.capture
         try:
             now = time.time()
