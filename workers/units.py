@@ -64,7 +64,7 @@ class Scoring:
 
 
 def judged_under(scoring: Scoring, model: str, tiers: Iterable[str]) -> str:
-    """Names the evaluators, with their versions, and the epochs that pairs of a model are judged under now."""
+    """Names the evaluators, with their versions, and the epochs that pairs of a model are judged under."""
     versions = sorted(f"{each.name}={each.version}" for each in scoring.evaluators)
     epochs = sorted(f"{tier}:{scoring.epoch_of(model, tier)}" for tier in tiers)
     return key_of(model, *versions, *epochs)

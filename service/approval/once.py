@@ -139,7 +139,7 @@ class Once:
         )
 
     async def _try(self, change: Callable[[Database, str], None], write_id: str) -> None:
-        """A store that fails now leaves a claim without an answer: its outcome is unknown to who repeats it."""
+        """A store that fails now leaves a claim without an answer: who repeats it is told of no outcome."""
         try:
             await run_in_threadpool(change, self._db, write_id)
         except StoreUnusable as error:
