@@ -4,5 +4,6 @@ facts        what one backend tells, and what of it identifies the artifact behi
 pages        reading the engines' own pages; words   declared words against an engine's
 asking       which pages to ask for, in which order
 attribution  baseline against candidate: what differs besides the precision
+artifact     what would be rolled out, and its digest: declared, or told by a backend
 settling     when the backends of a tier agree, and since when (statistics A5)
 """
