@@ -19,6 +19,7 @@ import typer
 from service.cli import (
     adjudicate,
     api,
+    artifact,
     attest,
     corpus,
     demo,
@@ -59,7 +60,20 @@ def _tell_version(asked: bool) -> None:
 
 for group in (
     *(setup, up, demo, drill, proxy, api, gate, pipeline, shadow, report, corpus),
-    *(log, attest, prescreen, differences, adjudicate, interventions, policy, offline, money, score, recount),
+    *(
+        log,
+        attest,
+        artifact,
+        prescreen,
+        differences,
+        adjudicate,
+        interventions,
+        policy,
+        offline,
+        money,
+        score,
+        recount,
+    ),
 ):
     group.register(app)
 
