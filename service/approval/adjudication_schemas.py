@@ -10,7 +10,11 @@ from service.approval.schemas import Answer, Body, Finite
 from service.approval.verdict_schemas import CorrectionOut
 
 Label = Literal["a", "b", "both", "neither", "skip"]
-ItemId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+ItemId = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9a-f]{32}$"),
+    Field(examples=["09af6bcb9ca176301fd264b82763f67f"]),
+]
 Labeller = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=100, pattern=r"^[^\x00-\x1f\x7f]+$"),

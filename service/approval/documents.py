@@ -121,6 +121,9 @@ def operations(document: Schema) -> Iterator[Operation]:
 DEEPEST = 6
 """Levels of a schema that are spelled; ours have four."""
 
+DEEPEST_EXAMPLE = 20
+"""Levels of an example, which must fit its schema to the last; a schema that holds itself ends here."""
+
 
 def _json_schema(holder: Schema) -> Schema:
     schema: Schema = holder.get("content", {}).get("application/json", {}).get("schema", {})
@@ -189,7 +192,7 @@ def example_of(schema: Schema, document: Schema) -> Any:
 
 def _example(schema: Schema, document: Schema, depth: int) -> Any:
     schema = _resolve(schema, document)
-    if depth > DEEPEST:
+    if depth > DEEPEST_EXAMPLE:
         return None
     if schema.get("examples"):
         return schema["examples"][0]
@@ -214,7 +217,7 @@ def _example(schema: Schema, document: Schema, depth: int) -> Any:
         case "string":
             return "text"
         case "integer" | "number":
-            return 0
+            return choice.get("minimum", choice.get("exclusiveMinimum", -1) + 1)
         case "boolean":
             return False
         case _:

@@ -110,9 +110,11 @@ def _spell_problems(operation: Node) -> None:
             responses.setdefault(status, {"description": description, "content": plain})
     for status, answer in responses.items():
         content = answer.get("content", {})
-        if content.get("application/json", {}).get("schema") == schema:
-            content[MEDIA_TYPE] = content.pop("application/json")
-            content[MEDIA_TYPE]["example"] = _problem(status)
+        for kind in [kind for kind, media in content.items() if media.get("schema") == schema]:
+            del content[kind]
+            if kind != "application/json":  # a tool that reads one line; only the door speaks JSON to it
+                content[kind] = {"schema": {"type": "string"}, "example": LIKELY[status]}
+            content[MEDIA_TYPE] = {"schema": schema, "example": _problem(status)}
 
 
 def _problem(status: str) -> dict[str, Any]:

@@ -9,12 +9,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from service.decision.verdict import Decision
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Digest = Annotated[str, StringConstraints(pattern=r"^(sha256:)?[0-9a-f]{64}$")]
+Digest = Annotated[
+    str,
+    StringConstraints(pattern=r"^(sha256:)?[0-9a-f]{64}$"),
+    Field(examples=["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]),
+]
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[smhdw]$")]
 Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
 TierName = Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -32,6 +36,17 @@ class Body(BaseModel):
     """Sent by a client: unknown fields are errors, and nothing is converted that was not meant so."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _whole_numbers(cls, sent: Any) -> Any:
+        """JSON has one kind of number: 60.0 is the integer 60, in JSON Schema as well."""
+        if not isinstance(sent, dict):
+            return sent
+        return {
+            name: int(each) if isinstance(each, float) and each.is_integer() else each
+            for name, each in sent.items()
+        }
 
 
 class ProblemOut(Answer):

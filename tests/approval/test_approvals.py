@@ -340,3 +340,12 @@ def test_a_route_to_a_tier_that_is_gone_is_cleared_by_a_rollback(sqlite_api: Liv
     assert (route.weights, route.version) == ({"bf16": 100}, 2)
     assert read(sqlite_api.db, MODEL)[-1].detail["because"] == "no longer configured: w2"
     assert code(client.post(ROLLBACK)) == (409, "nothing_below")
+
+
+def test_a_whole_number_may_be_spelled_with_a_point(sqlite_api: LiveApi) -> None:
+    sqlite_api.accept("w8a8")
+    headers = {"Content-Type": "application/json"}
+    client = sqlite_api.client("approve")
+    answer = client.put(approval("w8a8"), content=b'{"expires_in": 60.0}', headers=headers)
+    assert answer.json()["approval"]["expires_at"] == "2023-11-14T22:14:20Z"
+    assert client.put(approval("w8a8"), content=b'{"expires_in": 60.5}', headers=headers).status_code == 422

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,9 @@ def test_the_type_of_a_problem_leads_to_its_title(shared_api: LiveApi) -> None:
     page = shared_api.client().get("/docs").text
     for code in TITLES:
         assert f'id="problem-{code}"' in page
+
+
+def test_the_documentation_lists_every_code_with_its_title() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
+    listed = re.findall(r"^\| `([a-z_]+)` \| (.+) \|$", page, re.MULTILINE)
+    assert listed == sorted(TITLES.items())
