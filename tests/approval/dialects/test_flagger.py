@@ -14,7 +14,6 @@ import pytest
 import yaml
 
 from service.approval.dialects.flagger import HOOKS, ROLLED_BACK, STOPPED
-
 from tests.approval.dialects.flagger_client import Canary, HookFailed, post
 from tests.approval.live import MODEL, LiveApi
 
