@@ -1,8 +1,9 @@
 """Who may do what, decided on the head of a request alone, without I/O.
 
 A write needs a token with scope `approve` (of labels: `label`), an allowed Host, and no foreign Origin. A
-read needs scope `read`, or comes from this machine under an allowed Host. A web page could borrow that exemption by DNS rebinding, and
-a reverse proxy could lend it to everybody, so it does not hold for a request that says it was forwarded.
+read needs scope `read`, or comes from this machine under an allowed Host. A web page could borrow that
+exemption by DNS rebinding, and a reverse proxy could lend it to everybody, so it does not hold for a request
+that says it was forwarded.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ class TiergateClient:
         return f"{_model(model)}/shadow-report"
 
     def report(self, path: str, *, form: str, language: str) -> str:
-        """The report at a path of one of these two, as text; `form`: html, md or json, `language`: en or zh."""
+        """The report at a path of one of these two, as text: html, md or json (`form`), in en or zh."""
         answer, content = self._fetch("GET", path, question={"format": form, "lang": language})
         if not answer.is_success:
             _document(answer, content)  # which raises what the API said

@@ -86,7 +86,7 @@ class Settings:
     api: ApiListen = ApiListen()
     shadow: ShadowPlan = ShadowPlan()
     shadow_job: ShadowJob = DEFAULT_SHADOW_JOB
-    corpus: CorpusTerms = CorpusTerms()
+    corpus: CorpusTerms = field(default_factory=CorpusTerms)
     probe: ProbePlan = ProbePlan()
     probes: Mapping[str, ProbePlan] = field(default_factory=dict)
     """By model, where a model asks for its own."""
@@ -98,7 +98,7 @@ class Settings:
     promotion: Promotion = AT_ONCE
     evaluators: tuple[Evaluator, ...] = evaluators.ALL
     """All that judge, in the order in which they are shown; ours alone in a proxy, which judges nothing."""
-    adjudication: AdjudicationPlan = AdjudicationPlan()
+    adjudication: AdjudicationPlan = field(default_factory=AdjudicationPlan)
     gates: GateTerms = NO_GATES
 
     @property

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -114,7 +114,7 @@ def list_tokens(db: Database, now: float) -> list[Token]:
 
 
 def _log(
-    db: Database, connection: Connection, action: str, detail: dict[str, object], at: float, actor: str
+    db: Database, connection: Connection, action: str, detail: Mapping[str, object], at: float, actor: str
 ) -> None:
     """A token is of no model: that of its row is empty."""
     append_within(db, connection, at=at, actor=actor, action=action, model="", tier=None, detail=detail)
