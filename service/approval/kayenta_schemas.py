@@ -172,7 +172,9 @@ class MetricIn(Sent):
 
 
 class JudgeSettingsIn(Sent):
-    margin: float | None = Field(default=None, gt=0, lt=1, description="Of the net share of worse steps.")
+    margin: float | None = Field(
+        default=None, gt=0, lt=1, description="Of the net share of worse steps.", examples=[0.25]
+    )
 
 
 class JudgeIn(Sent):
