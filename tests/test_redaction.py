@@ -51,6 +51,24 @@ CARDS = [
         ("Authorization: Bearer abc123def456", "Authorization: Bearer masked"),
         ("password=hunter2hunter2", "password=masked"),
         ("api_key: 'a1b2c3d4e5f6'", "api_key: 'masked'"),
+        ("pay 4111.1111.1111.1111, 4111–1111–1111–1111", "pay 4000.0000.0000.0000, 4000–0000–0000–0000"),
+        ("4111  1111  1111  1111 | 4111_1111_1111_1111", "4000  0000  0000  0000 | 4000_0000_0000_0000"),
+        (
+            json.dumps("号码13800138000，一4111 1111 1111 1111"),
+            json.dumps("号码13800000000，一4000 0000 0000 0000"),
+        ),
+        (json.dumps("了13800138000码010-62341234"), r'"\u4e8610000000000\u7801010-00000000"'),
+        ("138.0013.8000", "138.0000.0000"),
+        ("手机１３８００１３８０００，４１１１１１１１１１１１１１１１", "手机13800000000，4000000000000000"),
+        ("ann＠example.com", "masked@example.com"),
+        ("postgres://admin:S3cretPass@10.0.0.1:5432/db", "postgres://admin:masked@10.0.0.1:5432/db"),
+        ("redis://:hunter@cache:6379/0", "redis://:masked@cache:6379/0"),
+        ("https://maps.example/?q=1&key=0123456789abcdef&z=2", "https://maps.example/?q=1&key=masked&z=2"),
+        ('{"password":"hunter2!x"}', '{"password":"masked"}'),
+        ('{\\"Passwd\\" : \\"p@ss word\\"}', '{\\"Passwd\\" : \\"masked\\"}'),
+        ("password: hunter2, then", "password: masked, then"),
+        ("密码：Abc1234。", "密码：masked。"),
+        ("gsk_abcdefghij0123456789 nvapi-abcdefghij0123456789", "gsk_masked nvapi-masked"),
         ("eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.SflKxwRJSMeKKF2QT4", "eyJmasked"),
     ],
 )
@@ -67,6 +85,10 @@ def test_what_is_somebodys_is_masked_and_the_rest_stays(text: str, masked: str) 
         "isbn 978-3-16-148410-0",
         "order 4111111111111112",  # Luhn's sum is another
         "0.13800138000",
+        "139.69171234 and 138.0013 of 4111.1111.1111",
+        "４月１日 2024.1111.1111",
+        "the password: at least 8 characters; password=",
+        "http://localhost:8000/a@b and https://example.com/?key=short",
         "213800138000",
         "the bearer certificates are void, and token: authentication",
         "sk-slovak-translation-of npm_config_registry_url asia_pacific_southeast",
@@ -259,6 +281,12 @@ HOSTILE: list[Callable[[int], str]] = [
     lambda n: "\\n" * n,
     lambda n: "sk-" * n,
     lambda n: "(" * n,
+    lambda n: "://" * n,
+    lambda n: "://a:" * n,
+    lambda n: "&key=" * n,
+    lambda n: 'password:"' * n,
+    lambda n: "4111.1111." * n,
+    lambda n: "１" * n,
 ]
 
 

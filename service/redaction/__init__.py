@@ -14,13 +14,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from service.redaction.keys import FRESH, SECRET, without_keys
+
 Json = Any
 """A parsed JSON value."""
 Mask = Callable[[str], str]
 """Takes a text and gives it back without what must not be kept."""
 
 E_MAIL = "masked@example.com"
-SECRET = "masked"
 
 STRUCTURAL = frozenset(
     {
@@ -127,27 +128,35 @@ def _number(value: int, mask: Mask) -> int:
 
 
 def mask_personal(text: str) -> str:
-    """The default mask. Linear in the length of the text."""
-    if "-----BEGIN" in text:
-        text = _without_private_keys(text)
-    lowered = text.lower()
-    for hints, pattern in _SECRETS:
-        if any(hint in lowered for hint in hints):  # to look for a word is much faster than for a pattern
-            text = pattern.sub(_mixed, text)
+    """The default mask. Linear in the length of the text.
+
+    Full-width digits, as Chinese input methods write them, are read as ASCII's, and written so if masked.
+    """
+    if _WIDE.search(text):
+        narrow = text.translate(_NARROW)
+        masked = _mask_narrow(narrow)
+        return text if masked == narrow else masked
+    return _mask_narrow(text)
+
+
+_WIDE = re.compile("[０-９＠]")
+_NARROW = str.maketrans("０１２３４５６７８９＠＋－．", "0123456789@+-.")
+
+
+def _mask_narrow(text: str) -> str:
+    text = without_keys(text)
     if "@" in text:
         text = _EMAIL.sub(_email, text)
     if _MANY_DIGITS.search(text):
         text = _DIGITS.sub(_cards, text)
+        text = _SPACED_CARD.sub(_spaced_card, text)
         for pattern in _PHONES:
             text = pattern.sub(_zeroed, text)
     return text
 
 
-# JSON within text has escapes: `\nann@example.com` must not lose the n of its `\n`, `\u4e2d138...` no digit.
-_FRESH = r"(?:(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})|(?<![\\%s]))"
-
 _EMAIL = re.compile(
-    _FRESH % "A-Za-z0-9._%+-" + r"[A-Za-z0-9._%+-]++@(?P<domain>[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)++)"
+    FRESH % "A-Za-z0-9._%+-" + r"[A-Za-z0-9._%+-]++@(?P<domain>[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)++)"
 )
 _TOP_LEVEL = re.compile(r"\.[A-Za-z](?:[A-Za-z]++|[Nn]--[A-Za-z0-9-]++)\Z")
 
@@ -159,7 +168,9 @@ def _email(found: re.Match[str]) -> str:
 
 _MANY_DIGITS = re.compile(r"[0-9](?:[^0-9]{0,2}[0-9]){6}")
 """As few as a phone number has."""
-_DIGITS = re.compile(r"(?<![0-9])[0-9](?:[ -]?[0-9])*+")
+_ESCAPED = r"\\u[0-9a-fA-F]{4}"
+"""A letter in JSON; its digits belong to no number, and the next one may be a number's first."""
+_DIGITS = re.compile(rf"{_ESCAPED}|(?:(?<={_ESCAPED})|(?<![0-9]))[0-9](?:[ -]?[0-9])*+")
 _GROUP = re.compile(r"[0-9]++")
 _CARD_LENGTHS = range(13, 20)
 _MOST_GROUPS = 8
@@ -169,7 +180,7 @@ _MOST_GROUPS = 8
 def _cards(found: re.Match[str]) -> str:
     """A run of digits, in which groups that make up a card number are masked."""
     run = found[0]
-    if len(run) < _CARD_LENGTHS.start:
+    if len(run) < _CARD_LENGTHS.start:  # an escape among them
         return run
     groups = [(group.start(), group.end()) for group in _GROUP.finditer(run)]
     parts: list[str] = []
@@ -198,6 +209,18 @@ def _card_from(run: str, groups: list[tuple[int, int]], first: int) -> int | Non
     return None
 
 
+# Fours with the same one or two signs between; by one space or hyphen they are a run of `_DIGITS`.
+_SPACED_CARD = re.compile(
+    r"(?<![0-9])[0-9]{4}(?P<between>[ ._/\u00a0\u2009\u202f\u2010-\u2015-]{1,2})"
+    r"[0-9]{4}(?P=between)[0-9]{4}(?P=between)[0-9]{1,7}(?![0-9])"
+)
+
+
+def _spaced_card(found: re.Match[str]) -> str:
+    digits = "".join(filter(str.isdigit, found[0]))
+    return _keeping(found[0], 1) if _is_card(digits) else found[0]
+
+
 def _is_card(digits: str) -> bool:
     """ISO/IEC 7812: a first digit that banks issue, and Luhn's sum."""
     if digits[0] not in "23456" or len(set(digits)) == 1:
@@ -209,10 +232,13 @@ def _is_card(digits: str) -> bool:
     return total % 10 == 0
 
 
-_NOT_WITHIN = r"(?<![0-9])(?<![0-9]\.)(?<!\\u)"
+_NOT_WITHIN = rf"(?:(?<={_ESCAPED})|(?<![0-9])(?<![0-9]\.)(?<!\\u))"
 _PHONES = (
     # Mainland China, with or without its code, in threes and fours or without.
-    re.compile(_NOT_WITHIN + r"(?:(?:\+|00)?86[ -]?)?1[3-9][0-9](?:[ -]?[0-9]{4}){2}(?![0-9])"),
+    re.compile(
+        _NOT_WITHIN + r"(?:(?:\+|00)?86[ -]?)?1[3-9][0-9]"
+        r"(?:(?:[ -]?[0-9]{4}){2}|(?:\.[0-9]{4}){2})(?![0-9])"
+    ),
     # Any country, with its code.
     re.compile(r"(?<![0-9+])\+[1-9](?:[ .()-]{0,2}[0-9]){6,14}(?![0-9])"),
     # North America, in threes and four.
@@ -239,82 +265,6 @@ def _keeping(text: str, digits: int) -> str:
         else:
             letters.append(letter)
     return "".join(letters)
-
-
-def _mixed(found: re.Match[str]) -> str:
-    """Prose follows such words as well: what holds no digit and is short is taken for a word."""
-    value = found["value"]
-    if not any(letter.isdigit() for letter in value) and len(value) < _SHORTEST_WITHOUT_DIGITS:
-        return found[0]
-    return f"{found['kept']}{SECRET}"
-
-
-_SHORTEST_WITHOUT_DIGITS = 24
-_TOKEN = r"(?P<value>[A-Za-z0-9._~+/-]{8,}+=*+)"
-_QUOTES = r"""(?:\\*+["'])?+"""
-
-
-def _after(prefix: str, value: str) -> re.Pattern[str]:
-    return re.compile(_FRESH % "A-Za-z0-9" + f"(?P<kept>{prefix})(?P<value>{value})")
-
-
-_SECRETS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
-    (("sk-",), _after(r"sk-(?:ant-|proj-|or-|svcacct-)?", r"[A-Za-z0-9_-]{16,}+")),
-    (
-        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "npm_", "hf_", "tg_", "dop_v1_"),
-        _after(r"(?:gh[pousr]|npm|hf|tg|dop_v1)_", r"[A-Za-z0-9_-]{16,}+"),
-    ),
-    (("glpat-", "pypi-", "xox"), _after(r"(?:glpat|pypi|xox[abeprs])-", r"[A-Za-z0-9_-]{16,}+")),
-    (("github_pat_",), _after(r"github_pat_", r"[A-Za-z0-9_]{20,}+")),
-    (("akia", "asia", "ltai", "akid"), _after(r"(?:AKIA|ASIA|LTAI|AKID)", r"[A-Za-z0-9]{12,}+")),
-    (("aiza",), _after(r"AIza", r"[A-Za-z0-9_-]{30,}+")),
-    (("_live_", "_test_"), _after(r"(?:sk|pk|rk)_(?:live|test)_", r"[A-Za-z0-9]{10,}+")),
-    (("eyj",), _after(r"eyJ", r"[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+")),
-    (
-        ("bearer", "basic"),
-        re.compile("(?i)" + _FRESH % "A-Za-z0-9" + rf"(?P<kept>(?:bearer|basic)[ \t]{{1,8}}){_TOKEN}"),
-    ),
-    (
-        ("key", "secret", "token", "passw", "authorization", "密码", "密钥"),
-        re.compile(
-            r"(?i)(?P<kept>(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|authorization|密码|密钥)"
-            rf"{_QUOTES}[ \t]{{0,8}}[:=：][ \t]{{0,8}}{_QUOTES}){_TOKEN}"
-        ),
-    ),
-)
-"""What a key begins with or follows, in lower case, and the pattern of both."""
-
-_BEGIN = re.compile(r"-----BEGIN (?P<kind>[A-Z0-9 ]{0,40})PRIVATE KEY(?P<block> BLOCK)?-----")
-_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_BODY = re.compile(r"(?:[A-Za-z0-9+/=\s:,.()-]|\\++[nrt/])*+")
-"""What stands between the two lines, escapes of line ends among it."""
-_LINES = re.compile(r"(?:(?:\s|\\++[nrt])*+(?:[A-Za-z0-9+/=]|\\++/){16,}+)*+")
-"""The same without an end: whole lines of base64 alone, since prose may follow."""
-
-
-def _without_private_keys(text: str) -> str:
-    parts: list[str] = []
-    done = searched = 0
-    may_end = False
-    while (begin := _BEGIN.search(text, done)) is not None:
-        if begin.end() >= searched:  # a run of such letters is read once, however many keys begin in it
-            searched, may_end = _body_end(text, begin.end()), True
-        end = _END.search(text, begin.end(), searched) if may_end else None
-        if end is None:
-            may_end = False
-            lines = _LINES.match(text, begin.end())
-            after = begin.end() if lines is None else lines.end()
-        else:
-            after = end.end()
-        closing = f"-----END {begin['kind']}PRIVATE KEY{begin['block'] or ''}-----"
-        parts += [text[done : begin.end()], SECRET, closing]
-        done = after
-    return "".join([*parts, text[done:]])
-
-
-def _body_end(text: str, start: int) -> int:
-    found = _BODY.match(text, start)
-    return start if found is None else found.end()
 
 
 def touches(value: Json, mask: Mask) -> bool:
