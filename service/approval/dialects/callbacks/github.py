@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -73,9 +74,10 @@ class Github:
                 done=frozenset({200, 201}),
                 headers={"Authorization": f"Bearer {app_token(self._terms, self._now())}"},
             )
-            token = answer.get("token") if isinstance(answer, dict) else None
-            if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+            given = answer.get("token") if isinstance(answer, dict) else None
+            if not isinstance(given, str) or re.fullmatch(r"[!-~]+", given) is None:
                 raise Unanswered(f"{self._terms.url} gave no token for the installation", again=True)
+            token = given
             self._tokens[installation] = (token, self._now() + TOKEN_SECONDS)
         return {"Authorization": f"Bearer {token}"}
 
