@@ -45,7 +45,7 @@ CHECK_SECONDS = 90.0
 REPORT_SECONDS = 120.0
 """Before a second report of progress; each pause is twice the last, so that ten are enough for a day."""
 MOST_AT_ONCE = 20
-RUN_SECONDS = 8.0
+RUN_SECONDS = 4.0
 """After which a run begins nothing more: routes are watched by the same child."""
 POLL_SECONDS = 30.0
 """Between two looks at GitLab's deployments that wait."""
