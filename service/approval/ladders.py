@@ -6,7 +6,8 @@ from fastapi import APIRouter
 
 from service.approval.answers import ladder_out, model_out
 from service.approval.desk import Desk
-from service.approval.schemas import LadderOut, ModelsOut
+from service.approval.schemas import IssuedRouteOut, LadderOut, ModelsOut, RoutesOut
+from service.store.routes import current_routes
 from service.store.standing import route_of
 
 
@@ -19,6 +20,22 @@ def ladder_routes(desk: Desk) -> APIRouter:
         """With its tiers and the one that serves now."""
         ladders = desk.config.ladders.values()
         return ModelsOut(models=[model_out(ladder, route_of(desk.db, ladder)) for ladder in ladders])
+
+    @router.get("/routes", summary="Every route in force")
+    def routes() -> RoutesOut:
+        """Those that were ever changed, for proxies that ask while Redis is gone; from the database alone."""
+        return RoutesOut(
+            now=desk.now(),
+            routes=[
+                IssuedRouteOut(
+                    model=route.model,
+                    weights=dict(route.weights),
+                    version=route.version,
+                    issued_at=route.issued_at,
+                )
+                for route in current_routes(desk.db)
+            ],
+        )
 
     @router.get("/models/{model:path}/ladder", summary="A model's tiers and their states")
     def ladder(model: str) -> LadderOut:

@@ -204,6 +204,18 @@ class LogOut(Answer):
     head_digest: str = Field(description="Keep it elsewhere: `tiergate log verify --head SEQ:DIGEST`.")
 
 
+class IssuedRouteOut(Answer):
+    model: str = Field(examples=["qwen3-32b"])
+    weights: dict[str, int] = Field(description="Per cent by tier.", examples=[{"bf16": 95, "w8a8": 5}])
+    version: int = Field(examples=[3])
+    issued_at: float = Field(description="Unix seconds.", examples=[1767225600.0])
+
+
+class RoutesOut(Answer):
+    now: float = Field(description="This API's clock, unix seconds.", examples=[1767225601.5])
+    routes: list[IssuedRouteOut]
+
+
 class EpochOut(Answer):
     epoch: str = Field(examples=[EPOCH])
     current: bool = Field(description="New evidence belongs to it.")

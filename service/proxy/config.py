@@ -89,6 +89,16 @@ class ListenerTls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoutesFrom:
+    """The API that is asked for routes besides Redis."""
+
+    url: str
+    """Its base URL."""
+    token: str | None = field(default=None, repr=False)
+    """Of scope `read`; None where the API lets this machine read without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProxyConfig:
     """Everything one proxy needs; the same for all its processes."""
 
@@ -108,6 +118,8 @@ class ProxyConfig:
     processes: int = 1
     redis_url: str = "redis://127.0.0.1:6379/0"
     """Where captures, the ledger and routes live."""
+    routes_from: RoutesFrom | None = None
+    """None: routes come through Redis alone."""
     broker_url: str = "redis://127.0.0.1:6379/0"
     capture_key_id: str = "1"
     capture_keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)

@@ -73,6 +73,7 @@ def build(
         shape.adjudication, ladders, judging, proxy=proxy_listen, beside=beside, findings=findings
     )
     corpus = build_corpus(shape.corpus, findings)
+    routes_from = places.routes_from(shape.proxy.routes, beside, findings)
     gates = build_gates(shape.gates, ladders, beside=beside, findings=findings)
     refuse_limits_that_cannot_hold(shape, findings)
     if shape.proxy.default_model is not None and shape.proxy.default_model not in shape.models:
@@ -146,6 +147,7 @@ def build(
             forward_paths=(*default.forward_paths, *shape.proxy.forward_paths),
             drain_seconds=shape.proxy.drain,
             access_log=places.access_log(shape.proxy.access_log, beside),
+            routes_from=routes_from,
             state_dir=state_dir,
         ),
         api=ApiListen(

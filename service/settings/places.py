@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from service.proxy.config import AccessLogPlan, ListenerTls
+from service.proxy.config import AccessLogPlan, ListenerTls, RoutesFrom
 from service.proxy.processes.certificates import read_tls
 from service.settings import units
 from service.settings.problems import Findings, Place
@@ -19,7 +19,7 @@ from service.settings.secrets import (
     read_secret,
     secret_from,
 )
-from service.settings.shape import AccessLogShape, TiergateShape, TlsShape
+from service.settings.shape import AccessLogShape, RoutesShape, TiergateShape, TlsShape
 from service.store.capture import Keyring
 from service.tls import Part, TlsUnusable
 
@@ -90,6 +90,21 @@ def access_log(shape: AccessLogShape, beside: Path) -> AccessLogPlan | None:
         return None
     to = shape.to if shape.to in ("stderr", "stdout") else str(beside / Path(shape.to).expanduser())
     return AccessLogPlan(to=to, sample=shape.sample, errors=shape.errors)
+
+
+def routes_from(shape: RoutesShape | None, beside: Path, findings: Findings) -> RoutesFrom | None:
+    """The API that a proxy asks for routes; None when it is to ask none."""
+    if shape is None:
+        return None
+    token, place = None, ("proxy", "routes", "token_file")
+    if shape.token_file is not None:
+        try:
+            token = read_secret(beside / Path(shape.token_file).expanduser())
+        except SecretUnreadable as error:
+            findings.add(place, f"{error}; `tiergate token new proxy --scope read` makes a token")
+        if token is not None and not (token.isascii() and token.isprintable()):
+            findings.add(place, "a token is printable ASCII on one line")
+    return RoutesFrom(url=shape.url, token=token)
 
 
 def keyring(

@@ -137,6 +137,18 @@ class TlsShape(Shape):
     )
 
 
+class RoutesShape(Shape):
+    """The API, which a proxy asks for routes when Redis cannot tell it any."""
+
+    url: Annotated[str, Field(pattern=r"^https?://[^/@?#\s]+$")] = Field(
+        description="The API's base URL, such as `http://tiergate-api:8081`."
+    )
+    token_file: str | None = Field(
+        default=None,
+        description="File whose first line is a token of scope read; on one machine none is needed.",
+    )
+
+
 class ProxyShape(Shape):
     """The data plane."""
 
@@ -169,6 +181,9 @@ class ProxyShape(Shape):
         "a trailing slash forwards what is below, but for engines' administrative paths.",
     )
     drain: Duration = written("30s", "For answers under way when the proxy is told to stop.")
+    routes: RoutesShape | None = Field(
+        default=None, description="Ask the API for routes every 3 s, so that they change while Redis is gone."
+    )
     access_log: Annotated[AccessLogShape, Section] = Field(
         default=AccessLogShape(), description="A JSON line per drawn request, without content."
     )

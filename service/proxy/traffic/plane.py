@@ -23,6 +23,7 @@ from service.proxy.http.errors import Refusal
 from service.proxy.http.holding import Bodies
 from service.proxy.http.requests import Inbound
 from service.proxy.traffic.access_lines import Lines, has_failed
+from service.proxy.traffic.asked_routes import follow_asked
 from service.proxy.traffic.crowd import Crowd
 from service.proxy.traffic.downstream import ClientConnection
 from service.proxy.traffic.pool import Server, Servers
@@ -219,6 +220,7 @@ class DataPlane:
         self._beside = [
             self.spawn(self._write_ledger_forever()),
             self.spawn(self._store.follow_routes(self._follow)),
+            self.spawn(follow_asked(lambda: self.config.routes_from, self._follow)),
             self.spawn(self._sweep_forever()),
         ]
 
