@@ -186,6 +186,13 @@ def test_an_unsigned_request_is_refused_before_it_is_read(walk: Walk, headers: d
     assert of_tool(walk.api.db, GITHUB) == []
 
 
+def test_a_payload_of_a_big_repository_is_taken_and_one_without_end_is_not(walk: Walk) -> None:
+    big = walk.payload(repository={"full_name": "org/serving", "topics": ["x" * 100] * 5000})
+    assert walk.deliver(big).json() == {"noted": "new"}
+    endless = walk.payload(repository={"full_name": "org/serving", "topics": ["x" * 100] * 20_000})
+    assert walk.deliver(endless, delivery="d-2").status_code == 413
+
+
 def test_another_secret_or_one_changed_byte_is_refused(walk: Walk) -> None:
     assert walk.deliver(walk.payload(), secret="guess").status_code == 401
     raw = json.dumps(walk.payload()).encode()
