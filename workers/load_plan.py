@@ -31,6 +31,7 @@ from workers.load_reading import (
     rounds_of,
     search_of,
     steps_of,
+    unlike_counts,
 )
 
 USUAL_SEARCH = 8
@@ -160,7 +161,7 @@ class _Job:
                 for tier in self.arms
                 if cost_rate(self.manifest, self.blocks, tier) is None
             ]
-        return tuple(told)
+        return (*told, *unlike_counts(self.manifest, self.blocks))
 
     def outlook(self) -> Outlook:
         """How much it is going to be, as far as it can be told."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 
 from service.load.crowd import Step
 from service.load.figures import OVER_SATURATED, BlockFigures
@@ -12,6 +13,10 @@ from service.store.manifest import MOST_RATE, Manifest
 
 MOST_SWEEP = 20
 """Blocks of one tier."""
+LIKE_COUNTS = 1.25
+"""Times that tokens for each event may differ between tiers before it is said."""
+LEAST_UNLIKE = 0.05
+"""Share of complete answers whose tokens were not told, or told wrongly, before it is said."""
 LOWEST = 1 / 64
 """Of the SLO part's rate: how far down a sweep goes."""
 
@@ -77,3 +82,27 @@ def cost_blocks(manifest: Manifest, blocks: Sequence[BlockFigures], tier: str) -
 def steps_of(blocks: Sequence[BlockFigures], tier: str) -> list[Step]:
     """A tier's blocks with so many requests at once."""
     return [Step.of(each) for each in of_part(blocks, Part.CONCURRENCY, tier)]
+
+
+def unlike_counts(manifest: Manifest, blocks: Sequence[BlockFigures]) -> Iterator[str]:
+    """Where events do not bear out what usage tells of tokens: goodput and cost are made of these."""
+    base = _tokens_for_event(blocks, manifest.baseline)
+    for tier in manifest.tiers:
+        own = [each for each in blocks if each.plan.tier == tier]
+        complete = sum(each.offered - sum(each.failed.values()) for each in own)
+        each_event = _tokens_for_event(blocks, tier)
+        if sum(each.without_usage for each in own) > LEAST_UNLIKE * complete:
+            yield f"tokens of {tier}: it tells no usage, so that events were counted instead"
+        elif sum(each.contradicted for each in own) > LEAST_UNLIKE * complete:
+            yield f"tokens of {tier}: its usage tells fewer tokens than came"
+        elif base and each_event and not 1 / LIKE_COUNTS <= each_event / base <= LIKE_COUNTS:
+            yield (
+                f"tokens of {tier}: {each_event:.2g} tokens for each event with output, where "
+                f"{manifest.baseline} tells {base:.2g}: unless it sends several at once (speculative "
+                "decoding), its goodput and cost are not what they seem"
+            )
+
+
+def _tokens_for_event(blocks: Sequence[BlockFigures], tier: str) -> float | None:
+    told = [1 / each.count_ratio for each in blocks if each.plan.tier == tier and each.count_ratio]
+    return median(told) if told else None

@@ -173,5 +173,9 @@ def _calls(calls: Any) -> bool:
     return False
 
 
+MOST_TOKENS = 10**8
+"""Of one answer or prompt: what claims more claims nothing that can be added up."""
+
+
 def _count(told: Any, before: int | None) -> int | None:
-    return told if type(told) is int else before
+    return told if type(told) is int and 0 <= told <= MOST_TOKENS else before

@@ -7,6 +7,7 @@ import gc
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -179,6 +180,24 @@ async def test_an_engine_may_end_a_stream_without_a_reason() -> None:
         figures = (await one(plan(), load_of(backend))).figures
     assert (figures.failed, figures.passed) == ({}, 12)
     assert figures.without_usage == 12
+
+
+@pytest.mark.parametrize("told", [-5, 10**30, 2.0, True, "7"])
+async def test_usage_that_cannot_be_is_none_and_events_are_counted(told: Any) -> None:
+    async def script(turn: Turn) -> None:
+        await turn.send(STREAM)
+        for _ in range(3):
+            await turn.event(delta(content="a"), output=True)
+        await turn.event(FINISH)
+        await turn.event({**usage(1), "usage": {"prompt_tokens": told, "completion_tokens": told}})
+        await turn.event("[DONE]")
+        await turn.end()
+
+    async with scripted(script) as backend:
+        figures = (await one(plan(), load_of(backend))).figures
+    assert (figures.failed, figures.without_usage) == ({}, figures.offered)
+    assert figures.mean_output_tokens == 3
+    assert figures.spent_prompt_tokens == 0
 
 
 async def test_an_answer_as_long_as_its_connection_is_complete_if_it_was_seen_to_end() -> None:

@@ -135,6 +135,23 @@ def test_a_best_rate_that_was_not_reached_is_said_and_costs_nothing() -> None:
     assert any(remark.startswith("cost of w8a8: not reached: still rising") for remark in end.remarks)
 
 
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"count_ratio": 0.14}, "w8a8: 7.1 tokens for each event with output, where bf16 tells 1"),
+        ({"contradicted": 40}, "w8a8: its usage tells fewer tokens than came"),
+        ({"without_usage": 40}, "w8a8: it tells no usage"),
+    ],
+)
+def test_tokens_that_the_cross_check_does_not_bear_out_are_said(told: dict[str, Any], words: str) -> None:
+    def lie(number: int, figures: BlockFigures) -> BlockFigures:
+        honest = replace(figures, count_ratio=1.0)
+        return replace(honest, **told) if figures.plan.tier == "w8a8" else honest
+
+    _, _, end = whole(damage=lie)
+    assert [remark for remark in end.remarks if remark.startswith(f"tokens of {words}")]
+
+
 def test_a_tier_that_turns_out_not_to_keep_up_is_measured_a_tenth_below() -> None:
     spoiled: list[int] = []
 
