@@ -26,6 +26,7 @@ from service.approval.dialects.kayenta import kayenta_routes
 from service.approval.dialects.plain import plain_routes
 from service.approval.dialects.remote_judge import remote_judge_routes
 from service.approval.dialects.spinnaker import spinnaker_routes
+from service.approval.dialects.standalone import standalone_routes
 from service.approval.dialects.token_in_path import TokenInPath
 from service.approval.epochs import epoch_routes
 from service.approval.errors import install
@@ -94,8 +95,8 @@ def create_app(
     for routes in (*reading, *changing, report_routes, log_routes, adjudication_routes):
         api.include_router(routes(desk))
     gates = APIRouter(prefix="/gates", tags=["gates"], responses=REFUSALS, dependencies=[bearer])
-    rendered = (argo_routes, kayenta_routes, remote_judge_routes, spinnaker_routes, plain_routes)
-    for dialect in (*rendered, github_routes, gitlab_routes):
+    kayenta = (kayenta_routes, standalone_routes, remote_judge_routes)
+    for dialect in (argo_routes, *kayenta, spinnaker_routes, plain_routes, github_routes, gitlab_routes):
         gates.include_router(dialect(desk))
     gates.include_router(flagger_routes(desk, find_caller))
     app.include_router(api)

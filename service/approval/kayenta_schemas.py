@@ -52,6 +52,25 @@ class Execution(BaseModel):
     basis: Basis
     application: str = Field(max_length=200)
     at: float = Field(ge=0, le=1e11)
+    until: float | None = Field(default=None, ge=0, le=1e12)
+    """When a standalone analysis ends without having been decided; None: when it is."""
+
+
+class StandaloneScopeIn(Sent):
+    experimentScope: str | None = Field(  # noqa: N815
+        default=None, max_length=500, description="A sha256 binds to that artifact."
+    )
+
+
+class StandaloneBody(Sent):
+    scopes: list[StandaloneScopeIn] = Field(default_factory=list, max_length=50)
+    thresholds: Thresholds
+    lifetimeDurationMins: int | None = Field(  # noqa: N815
+        default=None,
+        ge=1,
+        le=10**6,
+        description="How long it waits for a decision; null = until there is one.",
+    )
 
 
 class ConfigOut(Answer):
@@ -136,6 +155,45 @@ class CanaryOut(Answer):
     storageAccountName: str  # noqa: N815
     metricsAccountName: str  # noqa: N815
     configurationAccountName: str  # noqa: N815
+
+
+class StandaloneStartedOut(Answer):
+    canaryAnalysisExecutionId: str  # noqa: N815
+
+
+class StandaloneRunOut(Answer):
+    executionId: str = Field(description="Of the judgement, for GET .../canary/ID.")  # noqa: N815
+    executionStatus: Literal["SUCCEEDED"]  # noqa: N815
+    result: CanaryResultOut
+    warnings: list[str]
+
+
+class StandaloneResultOut(Answer):
+    didPassThresholds: bool = Field(description="Only for approved.")  # noqa: N815
+    hasWarnings: bool  # noqa: N815
+    canaryScoreMessage: str  # noqa: N815
+    canaryScores: list[Score]  # noqa: N815
+    canaryExecutionResults: list[StandaloneRunOut]  # noqa: N815
+    buildTimeIso: str  # noqa: N815
+    startTimeIso: str  # noqa: N815
+    endTimeIso: str  # noqa: N815
+
+
+class StandaloneOut(Answer):
+    application: str
+    user: str
+    pipelineId: str  # noqa: N815
+    stageStatus: list[dict[str, str]]  # noqa: N815
+    complete: bool = Field(description="Decided, or its lifetime is over.")
+    executionStatus: Literal["RUNNING", "SUCCEEDED"]  # noqa: N815
+    status: Literal["running", "succeeded"]
+    canaryAnalysisExecutionResult: StandaloneResultOut | None = Field(description="Once complete.")  # noqa: N815
+    canaryConfigId: str  # noqa: N815
+    buildTimeIso: str  # noqa: N815
+    startTimeIso: str  # noqa: N815
+    endTimeIso: str | None = Field(description="Once complete.")  # noqa: N815
+    storageAccountName: str  # noqa: N815
+    metricsAccountName: str  # noqa: N815
 
 
 def _value(sent: Any) -> Any:

@@ -167,6 +167,21 @@ def test_thresholds_that_leave_no_room_are_refused(shared_api: LiveApi) -> None:
         assert answer.status_code == 422, (least, marginal)
 
 
+@pytest.mark.parametrize("scopes", [["sha256:"], ["sha256:" + "a" * 300], ["ab" * 32, "cd" * 32]])
+def test_a_scope_that_is_nearly_a_digest_or_two_of_them_are_refused(
+    shared_api: LiveApi, scopes: list[str]
+) -> None:
+    client = shared_api.client("read")
+    config = client.get("/gates/kayenta/canaryConfig").json()[0]["id"]
+    body = {
+        "scopes": {
+            f"s{number}": {"experimentScope": {"scope": scope}} for number, scope in enumerate(scopes)
+        },
+        "thresholds": {"pass": 90, "marginal": 75},
+    }
+    assert client.post(f"/gates/kayenta/canary/{config}", json=body).status_code == 422
+
+
 def test_an_inconclusive_score_lies_strictly_between_any_thresholds() -> None:
     def found(state: State, score: float) -> Judgement:
         return Judgement(
@@ -210,6 +225,42 @@ def test_an_execution_without_room_between_its_thresholds_was_begun_by_nobody(sh
         made_up = {**asked, "config": config, "least_to_pass": least, "marginal": marginal}
         name = urlsafe_b64encode(json.dumps(made_up).encode()).decode().rstrip("=")
         assert client.get(f"/gates/kayenta/canary/{name}").status_code == 404
+
+
+def test_a_standalone_analysis_is_incomplete_until_it_is_decided_or_over(api: LiveApi) -> None:
+    client = api.client("read")
+    config = next(
+        each["id"]
+        for each in client.get("/gates/kayenta/canaryConfig").json()
+        if each["name"] == "org/model@w8a8"
+    )
+    path = "/gates/kayenta/standalone_canary_analysis"
+
+    def analysis(**asked: Any) -> str:
+        thresholds = {"pass": 90, "marginal": 75}
+        begun = client.post(f"{path}/{config}", json={"scopes": [], "thresholds": thresholds, **asked})
+        assert begun.status_code == 200, begun.text
+        return str(begun.json()["canaryAnalysisExecutionId"])
+
+    api.accept("w8a8")
+    lasting, bounded = analysis(), analysis(lifetimeDurationMins=10)
+    for name in (lasting, bounded):
+        told = strict(client.get(f"{path}/{name}").text)
+        assert (told["complete"], told["status"]) == (False, "running")
+        assert told["canaryAnalysisExecutionResult"] is None
+    api.clock.at += 600
+    assert not client.get(f"{path}/{lasting}").json()["complete"]
+    over = client.get(f"{path}/{bounded}").json()
+    assert (over["complete"], over["executionStatus"]) == (True, "SUCCEEDED")
+    assert not over["canaryAnalysisExecutionResult"]["didPassThresholds"]
+    assert over["canaryAnalysisExecutionResult"]["hasWarnings"]
+    approve(api)
+    done = client.get(f"{path}/{lasting}").json()["canaryAnalysisExecutionResult"]
+    assert (done["didPassThresholds"], done["canaryScores"]) == (True, [100])
+    other = analysis(scopes=[{"scopeName": "default", "experimentScope": f"sha256:{'cd' * 32}"}])
+    told = client.get(f"{path}/{other}").json()
+    assert told["complete"]
+    assert not told["canaryAnalysisExecutionResult"]["didPassThresholds"]
 
 
 def judge(api: LiveApi, sets: Mapping[str, tuple[list[Any], list[Any]]], **changes: Any) -> Any:
