@@ -24,7 +24,7 @@ class LongContextRecall:
     """Judges recall probes, and nothing else."""
 
     name: ClassVar[str] = "long_context_recall"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
 
     def applies(self, request: Request) -> bool:
         """Only requests that carry a needle have a known answer."""

@@ -7,6 +7,8 @@ import unicodedata
 
 from evaluators.numerals import HAN_DATE, HAN_NUMERAL, date_in_digits, in_digits
 
+_HYPHENS = str.maketrans("\u2010\u2011", "--")
+"""Models write identifiers with hyphens at which no line breaks; NFKC makes U+2010 of those. Dashes stay."""
 _MONTHS = {
     name: number
     for number, names in enumerate(
@@ -46,12 +48,13 @@ _DECIMAL = re.compile(r"(?<![\d.])(\d++)\.(\d++)(?!\.+\d)")
 def normal(text: str) -> str:
     """Text in the one form that values are compared in.
 
-    Full-width characters and case are folded, thousands separators and trailing zeros of decimals dropped
-    (1,234.50 = 1.234,50 = 1234.5), Chinese numerals written in digits (from a hundred on, or digit by digit),
-    dates written as in ISO 8601: with a named month, of China, year first, with points (day first), and with
-    slashes or hyphens where one number can be no month. 03/04/2024 stays as it is: nobody knows which month.
+    Full-width characters, case and hyphens are folded, thousands separators and trailing zeros of decimals
+    dropped (1,234.50 = 1.234,50 = 1234.5), Chinese numerals written in digits (from a hundred on, or digit by
+    digit), dates written as in ISO 8601: with a named month, of China, year first, with points (day first),
+    and with slashes or hyphens where one number can be no month. 03/04/2024 stays as it is: nobody knows
+    which month.
     """
-    text = unicodedata.normalize("NFKC", text).casefold()
+    text = unicodedata.normalize("NFKC", text).casefold().translate(_HYPHENS)
     text = HAN_DATE.sub(_han_date, text)
     text = HAN_NUMERAL.sub(lambda m: in_digits(m[0]), text)
     text = _CHINESE_DATE.sub(lambda m: _iso(m[1], m[2], m[3]), text)
