@@ -47,7 +47,7 @@ RUN_SECONDS = 120.0
 HOLD_SECONDS = 300.0
 """So long nobody else takes what a run took, also where the judge could not be reached."""
 ATTEMPTS = 3
-"""After answers that were no label; then the item is left to people."""
+"""After answers that were no label, or with a text that does not open; then the item is left to people."""
 ABOUT_THE_REQUEST = frozenset({400, 413, 422})
 LONGEST_ANSWER = 4 * 1024 * 1024
 """Bytes."""
@@ -79,7 +79,7 @@ class Judged:
     skipped: int = 0
     """Said something else in the other order, or could not tell."""
     unreadable: int = 0
-    """No label came; tried again, at most three times."""
+    """No label came, or the text does not open; tried again, at most three times."""
     unreachable: int = 0
     over_budget: int = 0
 
@@ -101,19 +101,25 @@ def judge_some(
     if not ids:
         return Judged()
     afforded, tokens = [], 0
-    for item in open_for_judge(db, keyring, ids):
+    opened = open_for_judge(db, keyring, ids)
+    broken = set(ids) - {item.id for item in opened}
+    # Counted as a try and set aside: the same few would be taken by every run, and no other item ever.
+    release_judged(db, broken, untried=False, until=now + HOLD_SECONDS)
+    for item in opened:
         estimate = _tokens(judging, item)
         if not budget.take(estimate, now=now):
             break
         afforded.append(item)
         tokens += estimate
-    release_judged(db, set(ids) - {item.id for item in afforded}, untried=True)
+    beyond = {item.id for item in opened} - {item.id for item in afforded}
+    release_judged(db, beyond, untried=True)
     if not afforded:
-        return Judged(over_budget=len(ids))
+        return Judged(over_budget=len(beyond), unreadable=len(broken))
     note_judge(db, [item.id for item in afforded], actor=actor, now=now)
     replies = asyncio.run(_ask_all(judging, afforded))
     budget.give_back(tokens - sum(reply.tokens for reply in replies.values()))
-    return _record(judging, db, afforded, replies, at=clock(), over_budget=len(ids) - len(afforded))
+    found = _record(judging, db, afforded, replies, at=clock(), over_budget=len(beyond))
+    return replace(found, unreadable=found.unreadable + len(broken))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
