@@ -50,7 +50,7 @@ def labels(
 
 CLEAN = Tally.of_pairs(n=3000, harm=10, benefit=0)
 HARMFUL = Tally.of_pairs(n=3000, harm=200, benefit=0)
-AGREED = {"by_two": 40, "kappa": 0.9}
+AGREED: dict[str, Any] = {"by_two": 40, "kappa": 0.9}
 
 
 def test_sufficient_labels_take_the_place_of_the_raw_difference_and_the_finding_says_so() -> None:
@@ -124,7 +124,7 @@ def test_a_rejection_is_lifted_to_undecided_only_when_every_discordant_pair_is_l
 
 def test_harm_in_one_stratum_is_never_lifted() -> None:
     stratum = {"32k+": Tally.of_pairs(n=300, harm=100, benefit=0)}
-    changes = {"strata": {"refusal": stratum}, "strata_under_test": 38}
+    changes: dict[str, Any] = {"strata": {"refusal": stratum}, "strata_under_test": 38}
     found = finding(HARMFUL, labels(harm={BOTH_PASSED: 200}, **AGREED), **changes)
     assert found.decision is Decision.REJECT
 
