@@ -12,7 +12,7 @@ ANY_OBJECT: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "description": "The tool's own payload; read after its signature was verified over these bytes.",
-        "content": {"application/json": {"schema": {"type": "object"}}},
+        "content": {"application/json": {"schema": {"type": "object"}, "example": {"action": "requested"}}},
     }
 }
 
