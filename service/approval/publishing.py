@@ -55,8 +55,8 @@ def publish(desk: Desk, ladder: Ladder) -> Published:
     except RedisError as error:
         log.warning("route of %s not published: %s", ladder.model, error)
         warning = (
-            f"Redis does not answer ({type(error).__name__}): proxies keep their last route "
-            "until the guard publishes this one"
+            f"Redis does not answer ({type(error).__name__}): proxies that do not ask this "
+            "API (proxy.routes) keep their last route until the guard publishes this one"
         )
         return Published(route=route, told=False, warnings=(warning,))
     warning = ""

@@ -17,6 +17,7 @@ ALL = {
     "judging": "judging",
     "verdict": "verdict",
     "load_generator": "load_generator",
+    "consequence": "consequence",
     "isolation": "isolation",
     "soak": "soak",
 }

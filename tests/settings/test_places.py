@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.proxy.config import AccessLogPlan
+from service.proxy.config import AccessLogPlan, RoutesFrom
 from tests.settings.test_load import Loaded, Problems
 
 
@@ -46,3 +46,38 @@ def test_a_value_the_access_log_cannot_have_names_its_place(
 ) -> None:
     (problem,) = problems(with_log(minimal, **{key: value}))
     assert problem.startswith(f"proxy.access_log.{key} (line ")
+
+
+def with_routes(minimal: dict[str, Any], **keys: object) -> dict[str, Any]:
+    return {**minimal, "proxy": {"routes": keys}}
+
+
+def test_a_proxy_asks_nobody_for_routes_unless_it_is_told_whom(
+    minimal: dict[str, Any], loaded: Loaded, tmp_path: Path
+) -> None:
+    assert loaded(minimal).proxy.routes_from is None
+    (tmp_path / "token").write_text("tg_1_secret\n")
+    asked = loaded(with_routes(minimal, url="https://api.example:8081", token_file="token")).proxy
+    assert asked.routes_from == RoutesFrom(url="https://api.example:8081", token="tg_1_secret")
+    assert "secret" not in repr(asked)
+
+
+@pytest.mark.parametrize(
+    ("keys", "place", "told"),
+    [
+        ({"url": "api.example:8081"}, "proxy.routes.url", "line"),
+        ({"url": "http://user:pass@api.example"}, "proxy.routes.url", "line"),
+        (
+            {"url": "http://api.example", "token_file": "none"},
+            "proxy.routes.token_file",
+            "tiergate token new",
+        ),
+        ({}, "proxy.routes", "url"),
+    ],
+)
+def test_a_place_of_routes_that_cannot_be_used_is_named(
+    keys: dict[str, object], place: str, told: str, minimal: dict[str, Any], problems: Problems
+) -> None:
+    (problem,) = problems(with_routes(minimal, **keys))
+    assert problem.startswith(place)
+    assert told in problem
