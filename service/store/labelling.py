@@ -65,11 +65,12 @@ class Recorded:
 def record_labels(
     db: Database, given: Iterable[Given], *, token: str, judge: bool = False, replace: bool = False
 ) -> Recorded:
-    """Add what was said; a labeller who said something else before is a conflict unless `replace`."""
+    """Add what was said; a labeller who said something else before, here or earlier in `given`, is a conflict
+    unless `replace`."""
     told = Recorded()
-    listed = {(each.item_id, each.labeller): each for each in given}
+    listed = sorted(given, key=lambda each: (each.item_id, each.labeller))
     with db.write() as connection:
-        ids = sorted({each.item_id for each in listed.values()})
+        ids = sorted({each.item_id for each in listed})
         known = set(
             connection.execute(
                 select(adjudication_items.c.item_id).where(adjudication_items.c.item_id.in_(ids))
@@ -81,17 +82,20 @@ def record_labels(
                 select(adjudication_labels).where(adjudication_labels.c.item_id.in_(ids))
             )
         }
-        for key in sorted(listed):
-            each, before = listed[key], had.get(key)
+        for each in listed:
+            key = (each.item_id, each.labeller)
+            before = had.get(key)
             if each.item_id not in known:
                 told.unknown.append(each.item_id)
             elif before is None:
                 told.recorded += 1
+                had[key] = each.said
                 _write(db, connection, each, token=token, judge=judge, action="label")
             elif before is each.said:
                 told.unchanged += 1
             elif replace:
                 told.replaced += 1
+                had[key] = each.said
                 _write(db, connection, each, token=token, judge=judge, action="relabel")
             else:
                 told.conflicts.append(

@@ -127,6 +127,19 @@ def test_saying_it_again_changes_nothing_and_saying_otherwise_is_a_conflict(
     assert actions == [("label", "anna: a"), ("relabel", "anna: b")]
 
 
+def test_who_says_two_things_of_an_item_at_once_contradicts_the_first(
+    queueing: Queueing, database: Database
+) -> None:
+    (item,) = queueing.add("pf")
+    both = [Given(item_id=item, labeller="anna", said=said, at=1.0) for said in (Said.B, Said.A, Said.B)]
+    told = record_labels(database, both, token="ops")
+    assert (told.recorded, told.unchanged) == (1, 1)
+    assert [(each.had, each.said) for each in told.conflicts] == [(Said.B, Said.A)]
+    replaced = record_labels(database, both[:2], token="ops", replace=True)
+    assert (replaced.unchanged, replaced.replaced) == (1, 1)
+    assert record_labels(database, both[1:2], token="ops").unchanged == 1
+
+
 def test_who_saw_which_text_is_written_down(queueing: Queueing, database: Database) -> None:
     first, second = sorted(queueing.add("pf", 2))
     following(database, "anna")
