@@ -16,6 +16,7 @@ from service.approval.desk import Desk
 from service.decision.policy import Gate
 from service.decision.verdict import Decision, Finding, GateState, Verdict
 from service.store.account import LedgerAccount
+from service.store.callbacks import count_callbacks
 from service.store.database import StoreUnusable
 from service.store.holds import HoldKind
 from service.store.standing import Standing, read_account
@@ -70,17 +71,30 @@ class Standings(Collector):
                 read_account(self._desk.db, self._desk.captures, model, now=self._desk.now())
                 for model in self._desk.config.ladders
             ]
+            callbacks = self._callbacks()
         except StoreUnusable:
             up.add_metric((), 0)
             yield up
             return
         up.add_metric((), 1)
         yield up
+        yield callbacks
         yield from _route_gauges(standings)
         yield from _ledger_gauges(accounts)
         yield from _verdict_gauges(
             [rung.verdict for each in standings for rung in each.rungs if rung.verdict]
         )
+
+    def _callbacks(self) -> GaugeMetricFamily:
+        family = GaugeMetricFamily(
+            "tiergate_callbacks",
+            "Answers owed to GitHub and GitLab in the last 30 days, by what became of them.",
+            labels=("tool", "state"),
+        )
+        if self._desk.config.gates.any:
+            for (tool, state), amount in count_callbacks(self._desk.db).items():
+                family.add_metric((tool, state.value), amount)
+        return family
 
 
 def _route_gauges(standings: list[Standing]) -> Iterator[GaugeMetricFamily]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Row, delete, select, update
+from sqlalchemy import Row, delete, func, select, update
 
 from service.store.callback_tables import gate_callbacks as table
 from service.store.database import Database
@@ -186,6 +186,15 @@ def of_tool(db: Database, tool: str, *, limit: int = 100) -> list[Callback]:
             .limit(limit)
         ).all()
     return [_callback(row) for row in rows]
+
+
+def count_callbacks(db: Database) -> dict[tuple[str, CallbackState], int]:
+    """How many are kept, by tool and state."""
+    with db.read() as connection:
+        rows = connection.execute(
+            select(table.c.tool, table.c.state, func.count()).group_by(table.c.tool, table.c.state)
+        ).all()
+    return {(row[0], CallbackState(row[1])): row[2] for row in rows}
 
 
 def forget_callbacks(db: Database, *, before: float) -> int:

@@ -82,6 +82,10 @@ class Walk:
         self.api.client("approve").put(APPROVAL, json={}).raise_for_status()
 
     @property
+    def metrics(self) -> str:
+        return self.api.client("read").get("/metrics").text
+
+    @property
     def state(self) -> CallbackState:
         [only] = of_tool(self.api.db, GITHUB)
         return only.state
@@ -119,7 +123,9 @@ def test_a_run_waits_is_told_how_it_stands_and_goes_on_once_approved(walk: Walk)
     assert len(walk.github.reports) == 1
     assert walk.github.reports[0].startswith("`inconclusive: ")
     walk.approve()
+    assert 'tiergate_callbacks{state="waiting",tool="github"} 1.0' in walk.metrics
     walk.guard(after=15)
+    assert 'tiergate_callbacks{state="answered",tool="github"} 1.0' in walk.metrics
     [(environment, state, comment)] = walk.github.decisions
     assert (environment, state) == ("production", "approved")
     assert "was approved by test-approve" in comment
