@@ -34,6 +34,12 @@ APPROVAL = "/api/v1/models/org/model/tiers/w8a8/approval"
 ARTIFACT = "ab" * 32
 
 
+@pytest.fixture
+def api(sqlite_api: LiveApi) -> LiveApi:
+    """What a gate says does not depend on the database."""
+    return sqlite_api
+
+
 def metric_of(api: LiveApi, *, artifact: str = ARTIFACT, url: str | None = None) -> dict[str, Any]:
     args = {"model": "org/model", "tier": "w8a8", "artifact": artifact, "token": api.secrets["read"]}
     return resolved(TEMPLATE, {**args, "tiergate": url or api.url})
@@ -56,12 +62,12 @@ def test_an_approval_is_success_and_harm_is_failure(api: LiveApi) -> None:
     assert measure(metric, client) == INCONCLUSIVE  # nobody has approved it yet
     approve(api)
     assert measure(metric, client) == SUCCESSFUL
-    api.record("w8a8", harm=200)
+    api.record("w8a8", harm=60)
     assert measure(metric, client) == FAILED
 
 
-def test_two_hours_of_inconclusive_are_not_a_success(sqlite_api: LiveApi) -> None:
-    metric = Metric(metric_of(sqlite_api))
+def test_two_hours_of_inconclusive_are_not_a_success(api: LiveApi) -> None:
+    metric = Metric(metric_of(api))
     phases = [metric.assess(INCONCLUSIVE) for _ in range(metric.spec["count"])]
     assert phases[:-1] == [RUNNING] * (metric.spec["count"] - 1)
     assert phases[-1] == INCONCLUSIVE
@@ -73,13 +79,13 @@ def test_with_inconclusive_limits_beyond_the_count_argo_would_promote() -> None:
     assert [careless.assess(INCONCLUSIVE) for _ in range(2)] == [RUNNING, SUCCESSFUL]
 
 
-def test_one_approval_ends_the_wait(sqlite_api: LiveApi) -> None:
-    metric = Metric(metric_of(sqlite_api))
+def test_one_approval_ends_the_wait(api: LiveApi) -> None:
+    metric = Metric(metric_of(api))
     assert [metric.assess(phase) for phase in (INCONCLUSIVE, SUCCESSFUL)] == [RUNNING, SUCCESSFUL]
 
 
-def test_an_outage_neither_promotes_nor_aborts(sqlite_api: LiveApi) -> None:
-    spec = metric_of(sqlite_api, url="http://127.0.0.1:9")
+def test_an_outage_neither_promotes_nor_aborts(api: LiveApi) -> None:
+    spec = metric_of(api, url="http://127.0.0.1:9")
     metric = Metric(spec)
     with httpx.Client(trust_env=False, timeout=5) as client:
         assert measure(spec, client) == ERROR
@@ -164,9 +170,9 @@ def test_an_approval_that_expired_is_inconclusive_and_says_when(api: LiveApi) ->
     assert "expired at 2023-11-14T23:13:20Z" in told["reason"]
 
 
-def test_the_evidence_alone_suffices_where_the_pipeline_says_so(sqlite_api: LiveApi) -> None:
-    sqlite_api.accept("w8a8")
-    client = sqlite_api.client("read")
+def test_the_evidence_alone_suffices_where_the_pipeline_says_so(api: LiveApi) -> None:
+    api.accept("w8a8")
+    client = api.client("read")
     assert client.get(GATE).json()["data"]["verdict"] == "inconclusive"
     assert client.get(GATE, params={"basis": "verdict"}).json()["data"]["verdict"] == "approved"
 
