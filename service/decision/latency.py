@@ -55,8 +55,9 @@ def read_latency(
 ) -> LatencyReading:
     """The quantile of both arms over all blocks, and its difference over blocks drawn again.
 
-    Requests that never came so far are slower than all others in the arms' own limits; in a difference they
-    have no place, so that one is given only where few enough are missing to leave the quantile where it is.
+    Requests that never came so far are slower than all others. A difference takes them for as slow as the
+    slowest of both arms, and is given only where so few are missing that both quantiles have a value: left
+    out, they would make the arm that loses its slow requests the faster one.
     """
     arms = [
         quantile_limits([_number(value) for block in blocks for value in side(block)], share, level=level)
@@ -64,15 +65,21 @@ def read_latency(
     ]
     difference, why = None, _without_difference(blocks, arms)
     if not why:
+        slowest = max(max(_came(side(block))) for block in blocks for side in (_baseline, _candidate))
         difference = quantile_difference(
-            [Block(baseline=_came(block.baseline), candidate=_came(block.candidate)) for block in blocks],
+            [
+                Block(
+                    baseline=_at_most(block.baseline, slowest), candidate=_at_most(block.candidate, slowest)
+                )
+                for block in blocks
+            ],
             share,
             seed=seed,
             level=level,
             repeats=repeats,
         )
         never = sum(value is None for block in blocks for value in (*block.baseline, *block.candidate))
-        why = f"without {never:,} requests that never came so far" if never else ""
+        why = f"{never:,} requests that never came so far count as the slowest" if never else ""
     return LatencyReading(
         share=share,
         baseline=arms[0],
@@ -103,6 +110,10 @@ def _candidate(block: LatencyBlock) -> Seconds:
 
 def _came(values: Seconds) -> list[float]:
     return [value for value in values if value is not None]
+
+
+def _at_most(values: Seconds, slowest: float) -> list[float]:
+    return [slowest if value is None else value for value in values]
 
 
 def _number(value: float | None) -> float:

@@ -46,10 +46,19 @@ def test_within_is_said_of_the_upper_limit_alone() -> None:
 def test_requests_that_never_came_are_slower_than_all_others() -> None:
     few, many = read_latency(blocks(never=1), repeats=100), read_latency(blocks(never=6), repeats=100)
     assert few.difference is not None
-    assert few.why == "without 8 requests that never came so far"
+    assert few.why == "8 requests that never came so far count as the slowest"
     assert many.difference is None
     assert many.candidate.value == math.inf
     assert many.why.startswith("so many requests never came so far")
+
+
+def test_an_arm_that_loses_its_slowest_requests_is_not_the_faster_one() -> None:
+    times = [float(second) for second in range(50)]
+    lost = LatencyBlock(baseline=times, candidate=[*times[:48], None, None])
+    found = read_latency([lost] * 8, repeats=100)
+    assert found.difference is not None
+    assert found.candidate.value == found.baseline.value
+    assert found.difference.value == 0
 
 
 @pytest.mark.parametrize(
