@@ -206,11 +206,24 @@ def ladder_view(reading: LadderReading) -> RenderableType:
     table.add_column("serves", justify="right")
     table.add_column("state", no_wrap=True)
     table.add_column("summary", ratio=1)
-    for rung in reading.rungs:
+    for rung, document in zip(reading.rungs, reading.document["rungs"], strict=True):
         style = "" if rung.decision is None else DECISION_STYLE[rung.decision]
         state = plain(rung.state, style)
-        table.add_row(str(rung.rung), plain(rung.tier), f"{rung.weight} %", state, plain(rung.summary))
+        summary = plain("; ".join(part for part in (rung.summary, approved(document)) if part))
+        table.add_row(str(rung.rung), plain(rung.tier), f"{rung.weight} %", state, summary)
     return Group(plain(f"{reading.model}  (route version {reading.route.version})", "bold"), table)
+
+
+def approved(document: Document) -> str:
+    """Who approved what, and until when; empty without an approval."""
+    approval = document.get("approval")
+    if not approval:
+        return ""
+    ends = "expired" if approval.get("expired") else "until"
+    until = f", {ends} {approval['expires_at']}" if approval.get("expires_at") else ""
+    artifact = str(approval.get("artifact") or "").removeprefix("sha256:")
+    bound = f", artifact {artifact[:12]}" if artifact else ", of no named artifact"
+    return f"approved by {approval['by']} at {approval['at']}{until}{bound}"
 
 
 def route_change_view(change: RouteChange) -> RenderableType:
@@ -221,6 +234,8 @@ def route_change_view(change: RouteChange) -> RenderableType:
     line.append(
         "" if change.published else "\nnot published yet: Redis does not answer; the guard will publish it"
     )
+    if told := approved(change.document):
+        line.append_text(plain(f"\n{change.tier}: {told}"))
     for warning in change.warnings:
         line.append("\nwarning: ", style="yellow")
         line.append_text(plain(warning))

@@ -20,6 +20,7 @@ from service.client.readings import (
 from service.client.reasons import why_view
 from service.client.tables import (
     VerdictTable,
+    approved,
     gates_line,
     ladder_view,
     plain,
@@ -422,3 +423,20 @@ def test_a_criterion_that_is_only_shown_and_met_nothing_takes_no_line(width: int
     assert "tool_use" not in table(FINDING, idle)
     assert "tool_use" in table(FINDING, replace(idle, role=Role.DECISIVE))
     assert "tool_use" in table(FINDING, replace(idle, n=1, conversations=1))
+
+
+def test_an_approval_is_shown_with_its_end_and_what_it_is_bound_to() -> None:
+    approval = {
+        "by": "ci",
+        "at": "2026-01-01T12:00:00Z",
+        "expires_at": "2026-01-31T12:00:00Z",
+        "expired": False,
+        "artifact": "sha256:" + "ab" * 32,
+    }
+    assert approved({"approval": approval}) == (
+        "approved by ci at 2026-01-01T12:00:00Z, until 2026-01-31T12:00:00Z, artifact abababababab"
+    )
+    assert ", expired 2026-01-31" in approved({"approval": {**approval, "expired": True}})
+    lasting = approved({"approval": {**approval, "expires_at": None, "artifact": None}})
+    assert lasting == "approved by ci at 2026-01-01T12:00:00Z, of no named artifact"
+    assert approved({"approval": None}) == approved({}) == ""
