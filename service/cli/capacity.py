@@ -1,0 +1,201 @@
+"""`tiergate capacity`: what fits into an engine's memory, before an engine is started."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from service.cli.configuration import fail
+
+if TYPE_CHECKING:
+    from service.capacity.memory import Cache
+    from service.capacity.shape import Shape
+    from service.cli.capacity_views import Offered
+
+WRONG = 2
+TIER_FORM = "NAME:WEIGHTS:KV, such as w4a16:5.7GiB:fp8"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(
+        no_args_is_help=True,
+        help="What fits into an engine's memory: computed, to be measured. Docs: docs/capacity.md",
+    )
+    group.command(epilog="Docs: docs/capacity.md")(kv)
+    group.callback()(_options)
+    app.add_typer(group, name="capacity")
+
+
+def _options() -> None:
+    """Computed from numbers that are given; nothing is asked of an engine."""
+
+
+def _size(written: str | int) -> int:
+    """Bytes, rounded down: a fraction of one is nobody's mistake in `15.3GiB`."""
+    from service.settings.units import BYTES
+
+    if isinstance(written, int):
+        return written
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)", str(written).strip())
+    if found is None or found[2] not in BYTES:
+        raise typer.BadParameter(f"a size has a number and a unit ({', '.join(BYTES)}), got {written!r}")
+    return int(float(found[1]) * BYTES[found[2]])
+
+
+def kv(
+    config: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[CONFIG]", help="A model's config.json, or its directory; else give the numbers."
+        ),
+    ] = None,
+    layers: Annotated[int | None, typer.Option(min=1, help="Layers that keep a cache.")] = None,
+    kv_heads: Annotated[
+        int | None, typer.Option(min=1, help="Of each: not the heads, fewer with GQA, 1 with MQA.")
+    ] = None,
+    head_size: Annotated[int | None, typer.Option(min=1, help="Numbers of one key.")] = None,
+    hidden_size: Annotated[int | None, typer.Option(min=1, help="For the naive formula alone.")] = None,
+    kv_memory: Annotated[
+        int | None, typer.Option(parser=_size, metavar="SIZE", help="Of the cache, where it is known.")
+    ] = None,
+    memory: Annotated[
+        int | None, typer.Option(parser=_size, metavar="SIZE", help="Of the card, all of it.")
+    ] = None,
+    tier: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:WEIGHTS:KV", help="A tier in that memory; may be given again."),
+    ] = None,
+    activations: Annotated[
+        int, typer.Option(parser=_size, metavar="SIZE", help="Peak beside weights and cache.")
+    ] = 1024**3,
+    memory_share: Annotated[
+        float, typer.Option(help="That the engine may take: gpu-memory-utilization.")
+    ] = 0.92,
+    vocabulary: Annotated[int | None, typer.Option(min=0, help="Of the logits; CONFIG tells it.")] = None,
+    tokens: Annotated[int, typer.Option(min=1, help="Of one sequence, prompt and answer.")] = 4096,
+    sequences: Annotated[int, typer.Option(min=1, help="At once.")] = 16,
+    block: Annotated[int, typer.Option(min=1, help="Tokens of a block, the engine's own.")] = 16,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+) -> None:
+    """Tell what a token takes of the KV cache, and how many tokens and sequences fit.
+
+    Bytes of a token = 2 x layers x KV heads x head size x bytes of a number. Latent attention, windows and
+    recurrent layers are read from CONFIG. 2 x layers x hidden size, which is found in many places, is right
+    only where there are as many KV heads as heads; it is shown beside it.
+
+    Exit status: 0 computed, 2 wrong command line or a configuration that is not understood.
+
+    \b
+    What is kept of a token, at four precisions:
+      tiergate capacity kv ./Qwen3-32B/config.json
+    What 1 GiB holds of a model of 30 layers, 3 KV heads of 64, in an engine with blocks of 128:
+      tiergate capacity kv --layers 30 --kv-heads 3 --head-size 64 --kv-memory 1GiB --block 128
+    Two tiers on a card of 24 GiB, prompts and answers of 8,192 tokens, 32 at once:
+      tiergate capacity kv config.json --memory 24GiB --tier bf16:15.3GiB:bf16 \\
+        --tier w4a16:5.7GiB:fp8 --tokens 8192 --sequences 32
+    """
+    from service.cli.capacity_views import document, print_kv
+
+    shape = _shape(config, layers, kv_heads, head_size, hidden_size)
+    try:
+        offered = _offered(
+            shape,
+            kv_memory=kv_memory,
+            memory=memory,
+            tiers=tier or [],
+            activations=activations,
+            share=memory_share,
+            vocabulary=shape.vocabulary if vocabulary is None else vocabulary,
+            sequences=sequences,
+            block=block,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    if as_json:
+        typer.echo(json.dumps(document(shape, offered, tokens, sequences, block), indent=2, allow_nan=False))
+    else:
+        print_kv(shape, offered, tokens, sequences, block)
+
+
+def _shape(
+    config: Path | None, layers: int | None, kv_heads: int | None, head_size: int | None, hidden: int | None
+) -> Shape:
+    from service.capacity.hugging_face import NotUnderstood, shape_of
+    from service.capacity.shape import Attention, Shape
+
+    given = (layers, kv_heads, head_size)
+    if config is None:
+        if layers is None or kv_heads is None or head_size is None:
+            raise typer.BadParameter("give CONFIG, or all of --layers, --kv-heads and --head-size")
+        layer = Attention(kv_heads=kv_heads, head_size=head_size)
+        return Shape(layers=((layers, layer),), hidden_size=hidden)
+    if any(each is not None for each in (*given, hidden)):
+        raise typer.BadParameter("give CONFIG or the numbers, not both")
+    path = config / "config.json" if config.is_dir() else config
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _wrong(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise _wrong(f"{path} is not JSON") from None
+    if not isinstance(read, dict):
+        raise _wrong(f"{path} is not a JSON object")
+    try:
+        return shape_of(read)
+    except NotUnderstood as error:
+        raise _wrong(f"{path}: {error}") from None
+    except ValueError as error:
+        raise _wrong(f"{path}: {error}") from None
+
+
+def _offered(
+    shape: Shape,
+    *,
+    kv_memory: int | None,
+    memory: int | None,
+    tiers: list[str],
+    activations: int,
+    share: float,
+    vocabulary: int | None,
+    sequences: int,
+    block: int,
+) -> list[Offered]:
+    """Caches that are asked about: each tier's, or one of each precision where the cache's size is given."""
+    from service.capacity.memory import Budget, Cache
+    from service.capacity.precision import PRECISIONS, precision_of
+    from service.cli.capacity_views import Offered
+
+    if kv_memory is not None and (memory is not None or tiers):
+        raise ValueError("give --kv-memory, or --memory and --tier, not both")
+    if kv_memory is not None:
+        caches = [Cache(shape=shape, precision=each, memory=kv_memory, block=block) for each in PRECISIONS]
+        return [Offered(name=cache.precision.name, cache=cache, budget=None) for cache in caches]
+    if (memory is None) != (not tiers):
+        raise ValueError(f"--memory and --tier go together; --tier takes {TIER_FORM}")
+    found = []
+    for written in tiers:
+        parts = [part.strip() for part in written.rsplit(":", 2)]
+        if len(parts) != 3 or not all(parts):
+            raise ValueError(f"--tier takes {TIER_FORM}; got {written!r}")
+        if vocabulary is None:
+            raise ValueError("the vocabulary is not known: give --vocabulary, the logits take memory")
+        budget = Budget(
+            memory=memory or 0,
+            share=share,
+            weights=_size(parts[1]),
+            activations=activations,
+            sequences=sequences,
+            vocabulary=vocabulary,
+        )
+        cache: Cache = Cache(shape=shape, precision=precision_of(parts[2]), memory=budget.kv, block=block)
+        found.append(Offered(name=parts[0], cache=cache, budget=budget))
+    return found
+
+
+def _wrong(message: str) -> typer.Exit:
+    return fail(f"tiergate capacity kv: {message}", WRONG)
