@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -30,8 +30,10 @@ from service.store.schema import key_of, units
 
 log = logging.getLogger("tiergate.adjudication")
 
-MOST_TRIED = 16
-"""Items whose text does not open, before the queue says that none does."""
+PAGE = 16
+"""Items that are read at a time, besides those asked for."""
+MOST_TRIED = 2000
+"""Items whose text does not open, before the queue says that none does: as many as a lost key may leave."""
 
 
 class Where(NamedTuple):
@@ -233,24 +235,34 @@ def opened_items(
         adjudication_texts.c.sealed,
     )
     found: list[BlindItem] = []
-    broken: SealBroken | None = None
+    broken: list[SealBroken] = []
     with db.write() as connection:
-        rows = connection.execute(queued_items(*columns).where(wanted).limit(limit + MOST_TRIED))
-        for row in rows:
-            if len(found) == limit:
+        for row in _paged(connection, queued_items(*columns).where(wanted), size=limit + PAGE):
+            if len(found) == limit or len(broken) == MOST_TRIED:
                 break
             try:
                 text = open_text(row.item_id, row.sealed, keyring)
             except SealBroken as error:
-                log.error("%s", error)
-                broken = error
+                broken.append(error)
                 continue
             found.append(_blind(row, text))
         if action:
             note(connection, [each.id for each in found], actor=actor, action=action, at=now)
-    if broken is not None and not found:
-        raise broken
+    if broken:
+        log.error("%s (%d texts like this one, passed over)", broken[0], len(broken))
+    if broken and not found:
+        raise broken[0]
     return found
+
+
+def _paged(connection: Connection, rows: Select[Any], *, size: int) -> Iterator[Any]:
+    """Items in their order, some at a time: their texts are large, and mostly the first is what is wanted."""
+    after = ""
+    while page := connection.execute(rows.where(adjudication_items.c.item_id > after).limit(size)).all():
+        yield from page
+        if len(page) < size:
+            return
+        after = page[-1].item_id
 
 
 def _blind(row: Any, text: PairText) -> BlindItem:

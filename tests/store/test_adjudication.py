@@ -185,6 +185,22 @@ def test_a_text_that_does_not_open_is_passed_over_and_told_when_none_does(
     assert "sealed with key 'k9'" in caplog.text
 
 
+def test_many_texts_that_do_not_open_are_in_nobodys_way(queueing: Queueing, database: Database) -> None:
+    """As after a key was taken out of the configuration."""
+    queueing.keyring = Keyring(current="k9", keys={"k9": bytes(32)})
+    broken = queueing.add("pf", 120)
+    queueing.keyring = KEYRING
+    readable = max(queueing.add("pf", 4))
+    assert sum(each < readable for each in broken) > 60
+    for _ in range(4):
+        found = following(database)
+        assert found is not None
+        say(database, found.id, "a")
+    assert found.id == readable
+    with pytest.raises(SealBroken):
+        following(database)
+
+
 def test_no_text_is_in_the_database_in_the_clear(tmp_path: Path) -> None:
     database = open_database(f"sqlite:///{tmp_path / 'clear.db'}")
     Queueing(db=database).add("pf", 3)
