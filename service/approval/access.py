@@ -54,6 +54,8 @@ class Caller:
 
     name: str
     scope: Scope | None
+    models: frozenset[str] | None = None
+    """The only ones it may ask about; None = all."""
 
     def may(self, needed: Scope) -> bool:
         return self.scope is not None and _ORDER.index(self.scope) >= _ORDER.index(needed)

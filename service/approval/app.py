@@ -30,12 +30,14 @@ from service.approval.dialects.standalone import standalone_routes
 from service.approval.dialects.token_in_path import TokenInPath
 from service.approval.epochs import epoch_routes
 from service.approval.errors import install
+from service.approval.failures import Failures
 from service.approval.gatekeeper import FindCaller, Gatekeeper
 from service.approval.interventions import intervention_routes
 from service.approval.jobs import job_routes
 from service.approval.ladders import ladder_routes
 from service.approval.logs import log_routes
 from service.approval.metrics import Meters, metrics_routes
+from service.approval.narrowing import narrow
 from service.approval.once import Once
 from service.approval.openapi import REFUSALS, describing
 from service.approval.reports import report_routes
@@ -85,6 +87,7 @@ def create_app(
         find_caller=find_caller,
         open_paths=(*probes.PATHS, *documents.PATHS, *public_pages),
         count=meters.count,
+        failures=Failures(now),
     )
     app.add_middleware(TokenInPath)
     install(app)
@@ -111,6 +114,9 @@ def create_app(
 def _finder(desk: Desk) -> FindCaller:
     def find(secret: str) -> Caller | None:
         token = tokens.lookup(desk.db, secret, desk.now())
-        return None if token is None else Caller(name=token.name, scope=widest(token.scopes))
+        if token is None:
+            return None
+        narrow(token.models)  # of the hooks, which show their token in the body; the door does it for others
+        return Caller(name=token.name, scope=widest(token.scopes), models=token.models)
 
     return find

@@ -217,7 +217,8 @@ def _example(schema: Schema, document: Schema, depth: int) -> Any:
         case "string":
             return "text"
         case "integer" | "number":
-            return choice.get("minimum", choice.get("exclusiveMinimum", -1) + 1)
+            above, below = choice.get("exclusiveMinimum", -1), choice.get("exclusiveMaximum")
+            return choice.get("minimum", above + 1 if below is None else (above + below) / 2)
         case "boolean":
             return False
         case _:

@@ -24,6 +24,8 @@ from service.approval.access import (
 )
 from service.approval.config import ApiConfig
 from service.approval.errors import Problem, own_error, problem_response, store_down
+from service.approval.failures import Failures
+from service.approval.narrowing import check_path, narrowed
 from service.store.database import StoreUnusable
 
 log = logging.getLogger(__name__)
@@ -65,6 +67,7 @@ class Gatekeeper:
         find_caller: FindCaller,
         open_paths: Collection[str],
         count: Count,
+        failures: Failures,
     ) -> None:
         """`open_paths` are read by anybody, under any name: they tell nothing of the models."""
         self.app = app
@@ -72,6 +75,7 @@ class Gatekeeper:
         self._find_caller = find_caller
         self._open_paths = frozenset(open_paths)
         self._count = count
+        self._failures = failures
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -104,7 +108,8 @@ class Gatekeeper:
             return
         scope.setdefault("state", {})["caller"] = caller
         try:
-            await self.app(scope, receive if head.is_read else _replay(body, receive), send_safely)
+            with narrowed(caller.models):
+                await self.app(scope, receive if head.is_read else _replay(body, receive), send_safely)
         except Exception:
             if started:
                 raise
@@ -122,9 +127,8 @@ class Gatekeeper:
         if not head.is_read:
             check_origin(head, self._config.allowed_origins)
         if secret is not None:
-            caller = await run_in_threadpool(self._find_caller, secret)
-            if caller is None:
-                raise unauthorized("the token is unknown, revoked or expired")
+            caller = await self._owner(head.peer or "", secret)
+            check_path(caller.models, path)
         elif head.is_read and self._config.loopback_reads and is_local(head):
             return Caller(name="loopback", scope=needed_scope(head))
         elif path.startswith(OWN_PROOF) and not head.is_read:
@@ -132,6 +136,15 @@ class Gatekeeper:
         else:
             caller = anybody
         require(caller, needed_scope(head, path), "reading" if head.is_read else "changing anything")
+        return caller
+
+    async def _owner(self, peer: str, secret: str) -> Caller:
+        """Whose secret it is; 401 for a wrong one, 429 after many of them from one address."""
+        self._failures.check(peer, secret)
+        caller = await run_in_threadpool(self._find_caller, secret)
+        self._failures.note(peer, secret, right=caller is not None)
+        if caller is None:
+            raise unauthorized("the token is unknown, revoked or expired")
         return caller
 
     def _most_bytes(self, path: str) -> int:

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 
 from service.approval.errors import Problem, echo
+from service.approval.narrowing import check_model
 from service.fleet import Ladder, Tier
 
 
 def find_ladder(ladders: Mapping[str, Ladder], model: str) -> Ladder:
-    """The ladder of a model."""
+    """The ladder of a model; 403 where the caller's token is not for it."""
+    check_model(model)
     try:
         return ladders[model]
     except KeyError:

@@ -30,6 +30,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         404: "Unknown model or tier; the hint names the nearest.",
         409: "Something stands in the way: the verdict, a dead backend.",
         422: "A field or parameter is not what it should be.",
+        429: "Too many wrong tokens came from this address.",
         500: "The API met an error of its own.",
         503: "The database does not answer.",
     }.items()
@@ -49,6 +50,7 @@ LIKELY = {
     "413": "body_too_large",
     "415": "not_json",
     "422": "invalid_request",
+    "429": "too_many_failures",
     "500": "internal_error",
     "503": "store_down",
 }
@@ -130,8 +132,7 @@ def _problem(status: str) -> dict[str, Any]:
 
 
 def _give_examples(operation: Node, document: Node) -> None:
-    holders = [answer for status, answer in operation["responses"].items() if status.startswith("2")]
-    for holder in [*holders, operation.get("requestBody", {})]:
+    for holder in [*operation["responses"].values(), operation.get("requestBody", {})]:
         media = holder.get("content", {}).get("application/json")
         if media is not None and media.get("schema"):
             media.setdefault("example", example_of(media["schema"], document))

@@ -26,6 +26,7 @@ def register(app: typer.Typer) -> None:
     app.command()(check)
     app.command()(schema)
     token_app.command("new")(token_new)
+    token_app.command("rotate")(token_rotate)
     token_app.command("list")(token_list)
     token_app.command("revoke")(token_revoke)
     app.add_typer(token_app, name="token")
@@ -118,6 +119,12 @@ def token_new(
     days: Annotated[
         float | None, typer.Option(help="Expires after so many days; never when left out.")
     ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--model", help="Only this one may be asked about; may be given again. All if left out."
+        ),
+    ] = None,
     config: ConfigOption = None,
 ) -> None:
     """Make a token and print it: it is stored nowhere else."""
@@ -132,8 +139,44 @@ def token_new(
             scopes=scope,
             now=now,
             expires_at=None if days is None else now + days * 86400,
+            models=model or (),
             actor=person(),
         )
+    except ValueError as error:
+        raise fail(str(error)) from None
+    finally:
+        database.close()
+    typer.echo(secret)
+
+
+def token_rotate(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")],
+    grace: Annotated[
+        float,
+        typer.Option("--grace-hours", help="So long the secret of before is good as well; at most 720."),
+    ] = 0.0,
+    days: Annotated[
+        float | None, typer.Option(help="Expires after so many days; as before when left out.")
+    ] = None,
+    config: ConfigOption = None,
+) -> None:
+    """Give a token a new secret and print it; name, scopes and models stay."""
+    from service.store.tokens import list_tokens, rotate
+
+    now = time.time()
+    database = _open(config, make=False)
+    try:
+        secret = rotate(
+            database,
+            name,
+            now=now,
+            grace_seconds=grace * 3600,
+            expires_at=None if days is None else now + days * 86400,
+            actor=person(),
+        )
+    except KeyError:
+        known = ", ".join(token.name for token in list_tokens(database, now)) or "none"
+        raise fail(f"no token in force is named {name!r}; there are: {known}") from None
     except ValueError as error:
         raise fail(str(error)) from None
     finally:
@@ -155,7 +198,8 @@ def token_list(config: ConfigOption = None) -> None:
     for token in tokens:
         until = "until revoked" if token.expires_at is None else f"until {_day(token.expires_at)}"
         scopes = ",".join(sorted(token.scopes))
-        typer.echo(f"{token.name}\t{scopes}\tsince {_day(token.created_at)}\t{until}")
+        models = "all models" if token.models is None else ",".join(sorted(token.models))
+        typer.echo(f"{token.name}\t{scopes}\tsince {_day(token.created_at)}\t{until}\t{models}")
 
 
 def token_revoke(

@@ -35,6 +35,7 @@ from service.store import job_tables as job_tables
 from service.store import report_tables as report_tables
 from service.store import schema
 from service.store import tally_tables as tally_tables
+from service.store import token_tables as token_tables
 
 _BUSY_SECONDS = 20.0
 _CONNECT_SECONDS = 5

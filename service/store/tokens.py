@@ -12,14 +12,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, delete, select, update
 from sqlalchemy.exc import IntegrityError
 
 from service.store.database import Database
 from service.store.decisions import append_within
 from service.store.schema import tokens
+from service.store.token_tables import former_secrets, token_models
 
 SCOPES = frozenset({"read", "label", "approve", "admin"})
+MOST_GRACE = 30 * 86400.0
 SHELL = "shell"
 """Signs what somebody did who may write to the database anyway and did not say who."""
 
@@ -34,6 +36,8 @@ class Token:
     """Unix seconds."""
     expires_at: float | None
     """None = until revoked."""
+    models: frozenset[str] | None = None
+    """The only ones it is for; None = all."""
 
 
 class NameTaken(ValueError):
@@ -47,19 +51,24 @@ def create(
     scopes: Collection[str],
     now: float,
     expires_at: float | None = None,
+    models: Collection[str] = (),
     actor: str = SHELL,
 ) -> str:
-    """Make a token, log it, and return its secret, which is stored nowhere. ValueError for bad input."""
+    """Make a token, log it, and return its secret, which is stored nowhere. ValueError for bad input.
+
+    With `models` it is for these alone.
+    """
     if not name or len(name) > 100 or not name.isprintable():
         raise ValueError(f"a token needs a name of 1 to 100 printable characters, got {name!r}")
     if unknown := set(scopes) - SCOPES:
         raise ValueError(f"unknown scopes {sorted(unknown)}; there are {sorted(SCOPES)}")
     if not scopes:
         raise ValueError(f"a token needs at least one scope of {sorted(SCOPES)}")
+    if not all(model and model.isprintable() for model in models):
+        raise ValueError("a model that a token is for has a name of printable characters")
     if expires_at is not None and expires_at <= now:
         raise ValueError("a token must expire after it is made")
-    token_id = secrets.token_hex(6)
-    secret = f"tg_{token_id}_{secrets.token_urlsafe(32)}"
+    token_id, secret = _new_secret()
     try:
         with db.write() as connection:
             connection.execute(
@@ -72,7 +81,16 @@ def create(
                     expires_at=expires_at,
                 )
             )
-            detail = {"token": name, "token_id": token_id, "scopes": sorted(scopes), "expires_at": expires_at}
+            for model in sorted(set(models)):
+                connection.execute(token_models.insert().values(name=name, model=model))
+            detail: dict[str, object] = {
+                "token": name,
+                "token_id": token_id,
+                "scopes": sorted(scopes),
+                "expires_at": expires_at,
+            }
+            if models:
+                detail["models"] = sorted(set(models))
             _log(db, connection, "token_made", detail, now, actor)
     except IntegrityError as error:
         raise NameTaken(f"there is a token named {name!r} already; take another name") from error
@@ -80,17 +98,79 @@ def create(
 
 
 def lookup(db: Database, secret: str, now: float) -> Token | None:
-    """The token of a secret, None when there is none, it was revoked or it has expired."""
+    """The token of a secret, None when there is none, it was revoked or it has expired.
+
+    A secret that was rotated away is one until the time it was given ends.
+    """
     parts = secret.split("_", 2)
     token_id = parts[1] if len(parts) == 3 and parts[0] == "tg" and parts[1].isalnum() else ""
+    former = former_secrets.c
     with db.read() as connection:
         row = connection.execute(select(tokens).where(tokens.c.token_id == token_id)).one_or_none()
-    expected = "" if row is None else str(row.digest)
-    if not hmac.compare_digest(_digest(secret), expected) or row is None:
-        return None
-    if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
-        return None
-    return _token(row)
+        expected = "" if row is None else str(row.digest)
+        if row is None and token_id:
+            found = connection.execute(
+                select(tokens, former.digest.label("former_digest"))
+                .join(former_secrets, former.name == tokens.c.name)
+                .where(former.token_id == token_id, former.until > now)
+            ).one_or_none()
+            row, expected = found, "" if found is None else str(found.former_digest)
+        if not hmac.compare_digest(_digest(secret), expected) or row is None:
+            return None
+        if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
+            return None
+        return _token(row, _models_of(connection).get(row.name))
+
+
+def rotate(
+    db: Database,
+    name: str,
+    *,
+    now: float,
+    grace_seconds: float = 0.0,
+    expires_at: float | None = None,
+    actor: str = SHELL,
+) -> str:
+    """A new secret for a token in force, logged; the one before is good for `grace_seconds` more.
+
+    Scopes, models and name stay. `expires_at` is a new end; None keeps the one there is. KeyError where no
+    token of that name is in force; ValueError for bad input.
+    """
+    if not 0 <= grace_seconds <= MOST_GRACE:
+        raise ValueError(f"a secret that is rotated away is good for 0 to {MOST_GRACE:g} s more")
+    if expires_at is not None and expires_at <= now:
+        raise ValueError("a token must expire after it is rotated")
+    token_id, secret = _new_secret()
+    with db.write() as connection:
+        alive = tokens.c.expires_at.is_(None) | (tokens.c.expires_at > now)
+        mine = select(tokens).where(tokens.c.name == name, tokens.c.revoked_at.is_(None), alive)
+        row = connection.execute(mine.with_for_update()).one_or_none()
+        if row is None:
+            raise KeyError(name)
+        # One secret besides the new one at most: whoever rotates twice means the first to be gone.
+        connection.execute(
+            delete(former_secrets).where((former_secrets.c.name == name) | (former_secrets.c.until <= now))
+        )
+        if grace_seconds:
+            connection.execute(
+                former_secrets.insert().values(
+                    token_id=row.token_id, name=name, digest=row.digest, until=now + grace_seconds
+                )
+            )
+        ends = row.expires_at if expires_at is None else expires_at
+        connection.execute(
+            update(tokens)
+            .where(tokens.c.name == name)
+            .values(token_id=token_id, digest=_digest(secret), expires_at=ends)
+        )
+        detail = {
+            "token": name,
+            "token_id": token_id,
+            "former_until": now + grace_seconds,
+            "expires_at": ends,
+        }
+        _log(db, connection, "token_rotated", detail, now, actor)
+    return secret
 
 
 def revoke(db: Database, name: str, *, now: float, actor: str = SHELL, reason: str | None = None) -> bool:
@@ -108,9 +188,23 @@ def list_tokens(db: Database, now: float) -> list[Token]:
     """Tokens in force, by name."""
     alive = tokens.c.revoked_at.is_(None) & (tokens.c.expires_at.is_(None) | (tokens.c.expires_at > now))
     with db.read() as connection:
-        return [
-            _token(row) for row in connection.execute(select(tokens).where(alive).order_by(tokens.c.name))
-        ]
+        models = _models_of(connection)
+        rows = connection.execute(select(tokens).where(alive).order_by(tokens.c.name))
+        return [_token(row, models.get(row.name)) for row in rows]
+
+
+def _new_secret() -> tuple[str, str]:
+    """An id and the secret that begins with it."""
+    token_id = secrets.token_hex(6)
+    return token_id, f"tg_{token_id}_{secrets.token_urlsafe(32)}"
+
+
+def _models_of(connection: Connection) -> dict[str, frozenset[str]]:
+    """By name of token; a token that is not in here is for every model."""
+    known: dict[str, set[str]] = {}
+    for name, model in connection.execute(select(token_models.c.name, token_models.c.model)):
+        known.setdefault(name, set()).add(model)
+    return {name: frozenset(models) for name, models in known.items()}
 
 
 def _log(
@@ -124,10 +218,11 @@ def _digest(secret: str) -> str:
     return sha256(secret.encode(errors="surrogatepass")).hexdigest()
 
 
-def _token(row: Row[tuple[object, ...]]) -> Token:
+def _token(row: Row[tuple[object, ...]], models: frozenset[str] | None) -> Token:
     return Token(
         name=row.name,
         scopes=frozenset(row.scopes.split(",")),
         created_at=row.created_at,
         expires_at=row.expires_at,
+        models=models,
     )

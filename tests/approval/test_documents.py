@@ -64,7 +64,7 @@ def test_every_operation_under_api_v1_documents_its_refusals_in_our_shape(shared
     for path, methods in document["paths"].items():
         if path.startswith("/api/"):
             for operation in methods.values():
-                for status in ("400", "401", "403", "404", "409", "422", "500", "503"):
+                for status in ("400", "401", "403", "404", "409", "422", "429", "500", "503"):
                     schema = operation["responses"][status]["content"]["application/problem+json"]["schema"]
                     assert schema == {"$ref": "#/components/schemas/ProblemOut"}
 

@@ -136,13 +136,31 @@ def test_a_token_is_shown_once_listed_without_its_secret_and_revoked_by_name(
     secret = made.stdout.strip()
     assert re.fullmatch(r"tg_\w+_\S{40,}", secret)
     listed = tiergate("token", "list").stdout
-    assert re.fullmatch(r"pipeline\tapprove,read\tsince .* UTC\tuntil .* UTC\n", listed)
+    assert re.fullmatch(r"pipeline\tapprove,read\tsince .* UTC\tuntil .* UTC\tall models\n", listed)
     assert secret not in listed
     assert not any(secret.encode() in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
     assert tiergate("token", "revoke", "pipeline").returncode == 0
     none = tiergate("token", "list")
     assert (none.returncode, none.stdout) == (0, "")
     assert "no token is in force" in none.stderr
+
+
+def test_a_token_is_made_for_some_models_and_rotated(tiergate: Tiergate, tmp_path: Path) -> None:
+    configuration(tmp_path, "http://a:1")
+    made = tiergate("token", "new", "ci", "--scope", "read", "--model", "b", "--model", "a")
+    rotated = tiergate("token", "rotate", "ci", "--grace-hours", "24", "--days", "90")
+    assert rotated.returncode == 0, rotated.stderr
+    assert re.fullmatch(r"tg_\w+_\S{40,}\n", rotated.stdout)
+    assert rotated.stdout != made.stdout
+    assert re.fullmatch(r"ci\tread\tsince .* UTC\tuntil .* UTC\ta,b\n", tiergate("token", "list").stdout)
+    for arguments, words in (
+        (("rotate", "nobody"), "no token in force is named 'nobody'; there are: ci"),
+        (("rotate", "ci", "--grace-hours", "1000"), "good for 0 to"),
+        (("rotate", "ci", "--days", "-1"), "expire"),
+    ):
+        refused = tiergate("token", *arguments)
+        assert (refused.returncode, refused.stdout) == (1, "")
+        assert words in refused.stderr
 
 
 def test_looking_makes_nothing(tiergate: Tiergate, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from service.store.decisions import read, verify
 from service.store.schema import tokens
-from service.store.tokens import NameTaken, Token, create, list_tokens, lookup, revoke
+from service.store.tokens import NameTaken, Token, create, list_tokens, lookup, revoke, rotate
 
 
 def make(database, name="ci", scopes=("read", "approve"), **options):
@@ -111,3 +111,58 @@ def test_a_token_is_made_and_revoked_in_the_log_without_its_secret(database):
         make(database, "ci")
     assert len(read(database)) == 2, "what was refused is no decision"
     assert verify(database) is None
+
+
+def test_a_token_may_be_for_some_models_alone(database):
+    secret = make(database, models=["org/a", "b"])
+    make(database, name="all")
+    assert lookup(database, secret, now=101.0).models == frozenset({"org/a", "b"})
+    assert {token.name: token.models for token in list_tokens(database, 101.0)} == {
+        "all": None,
+        "ci": frozenset({"org/a", "b"}),
+    }
+    assert read(database, "")[0].detail["models"] == ["b", "org/a"]
+    with pytest.raises(ValueError, match="printable"):
+        make(database, name="x", models=[""])
+
+
+def test_a_rotated_token_stays_what_it_was_under_another_secret(database):
+    old = make(database, models=["a"], expires_at=500.0)
+    before = lookup(database, old, now=101.0)
+    new = rotate(database, "ci", now=110.0)
+    assert lookup(database, new, now=111.0) == before
+    assert lookup(database, old, now=110.0) is None
+    assert lookup(database, new, now=500.0) is None
+    assert [entry.action for entry in read(database, "")] == ["token_made", "token_rotated"]
+    assert verify(database) is None
+
+
+def test_the_secret_of_before_is_good_until_its_grace_ends(database):
+    old = make(database)
+    new = rotate(database, "ci", now=110.0, grace_seconds=60.0, expires_at=1000.0)
+    assert lookup(database, new, now=169.0) is not None
+    assert lookup(database, old, now=169.0) == lookup(database, new, now=169.0)
+    assert lookup(database, old, now=170.0) is None
+    assert lookup(database, old[:-1] + ("a" if old[-1] != "a" else "b"), now=120.0) is None
+    assert lookup(database, new, now=170.0).expires_at == 1000.0
+
+
+def test_rotating_twice_and_revoking_end_every_former_secret(database):
+    first = make(database)
+    second = rotate(database, "ci", now=110.0, grace_seconds=600.0)
+    third = rotate(database, "ci", now=120.0, grace_seconds=600.0)
+    assert lookup(database, first, now=121.0) is None
+    assert lookup(database, second, now=121.0) is not None
+    revoke(database, "ci", now=130.0)
+    assert [lookup(database, secret, now=131.0) for secret in (first, second, third)] == [None] * 3
+
+
+def test_only_a_token_in_force_is_rotated_and_only_within_bounds(database):
+    make(database, expires_at=200.0)
+    with pytest.raises(KeyError):
+        rotate(database, "nobody", now=110.0)
+    with pytest.raises(KeyError):
+        rotate(database, "ci", now=200.0)
+    for wrong in ({"grace_seconds": -1.0}, {"grace_seconds": float("nan")}, {"expires_at": 110.0}):
+        with pytest.raises(ValueError, match=r"s more|expire"):
+            rotate(database, "ci", now=110.0, **wrong)
