@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import posixpath
+import socket
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -31,12 +32,25 @@ def address_of(backend: Backend) -> str:
         return f"unix:{posixpath.normpath(backend.socket)}"
     parts = urlsplit(backend.url)
     host = (parts.hostname or "").rstrip(".")
+    if (number := _number(host)) is not None:
+        host = _LOOPBACK if number.is_loopback or number.is_unspecified else str(number)
+    return f"{host}:{parts.port or _PORTS[parts.scheme]}"
+
+
+def _number(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a host is written as, in any form that connects to it; None of a name."""
     try:
         number = ipaddress.ip_address(host)
-        host = _LOOPBACK if number.is_loopback or number.is_unspecified else str(number)
     except ValueError:
-        pass
-    return f"{host}:{parts.port or _PORTS[parts.scheme]}"
+        if not host.isascii() or not host[:1].isdigit():
+            return None
+        try:
+            return ipaddress.IPv4Address(socket.inet_aton(host))  # 127.1, 0x7f.1, 2130706433; asks nobody
+        except OSError:
+            return None
+    if isinstance(number, ipaddress.IPv6Address) and number.ipv4_mapped is not None:
+        return number.ipv4_mapped
+    return number
 
 
 def serving_now(db: Database, ladders: Mapping[str, Ladder]) -> dict[str, str]:

@@ -76,6 +76,11 @@ def test_pools_of_other_models_count_and_so_does_another_way_of_writing_an_addre
         ("http://localhost:1", "http://[::1]:1"),
         ("http://127.0.0.2:1", "http://0.0.0.0:1"),
         ("http://[0:0::2]:1", "http://[::2]:1"),
+        ("http://[::ffff:10.0.0.1]:1", "http://10.0.0.1:1"),
+        ("http://[::ffff:127.0.0.1]:1", "http://localhost:1"),
+        ("http://127.1:1", "http://127.0.0.1:1"),
+        ("http://10.1:1", "http://10.0.0.1:1"),
+        ("http://0xa000001:1", "http://167772161:1"),
         ("unix:/run/a/../vllm.sock", "unix:/run/vllm.sock"),
     ],
 )
