@@ -13,7 +13,10 @@ from contextvars import ContextVar
 
 from service.approval.errors import Problem, echo
 
-OF_MODELS = re.compile(r"/api/v1/models/|/gates/[a-z]+/models/|/gates/kayenta/canary/")
+OF_MODELS = re.compile(
+    r"/api/v1/models/|/gates/[a-z]+/models/"
+    r"|/gates/kayenta/(?:canary/|canaryConfig$|standalone_canary_analysis/|pipelines/)"
+)
 """Below these a route finds the model that it is about."""
 
 _models: ContextVar[frozenset[str] | None] = ContextVar("models", default=None)

@@ -14,6 +14,7 @@ from service.approval.dialects.asking import DIGEST, judgement_of
 from service.approval.dialects.judgement import Judgement
 from service.approval.errors import Problem, echo
 from service.approval.kayenta_schemas import Execution, Thresholds
+from service.approval.narrowing import check_model
 
 ROOM = 2
 """Between the thresholds there must be a whole number for what is neither passed nor failed."""
@@ -29,6 +30,21 @@ def candidates(desk: Desk) -> Iterator[tuple[str, str]]:
     for model, ladder in desk.config.ladders.items():
         for tier in ladder.candidates:
             yield model, tier.name
+
+
+def known_candidates(desk: Desk) -> list[tuple[str, str]]:
+    """Those that the caller's token is for; 403 for a token that is for none of them."""
+    known, refusal = [], None
+    for model, tier in candidates(desk):
+        try:
+            check_model(model)
+        except Problem as problem:
+            refusal = problem
+        else:
+            known.append((model, tier))
+    if refusal is not None and not known:
+        raise refusal
+    return known
 
 
 def has_room(*, marginal: float, least_to_pass: float) -> bool:

@@ -15,10 +15,10 @@ from service.approval.answers import moment
 from service.approval.desk import Desk
 from service.approval.dialects.executions import (
     artifact_of,
-    candidates,
     check_room,
     config_id,
     judged,
+    known_candidates,
     parse,
     spell,
 )
@@ -53,7 +53,7 @@ def kayenta_routes(desk: Desk) -> APIRouter:
         application: Named = "",
         configurationAccountName: Named = "",  # noqa: N803
     ) -> list[ConfigOut]:
-        """One for each candidate tier, named MODEL@TIER."""
+        """One for each candidate tier that the token is for, named MODEL@TIER."""
         return [
             ConfigOut(
                 id=config_id(model, tier),
@@ -62,7 +62,7 @@ def kayenta_routes(desk: Desk) -> APIRouter:
                 updatedTimestampIso=moment(0),
                 applications=[application] if application else [],
             )
-            for model, tier in candidates(desk)
+            for model, tier in known_candidates(desk)
         ]
 
     @router.get("/credentials", summary="Kayenta: accounts")

@@ -15,6 +15,7 @@ import yaml
 
 from service.approval.dialects.judgement import Judgement, State
 from service.approval.dialects.kayenta import score_between
+from service.store import tokens
 from tests.approval.dialects.argo_client import (
     ERROR,
     FAILED,
@@ -159,6 +160,18 @@ def test_orca_reads_the_same_three_states(api: LiveApi) -> None:
     assert orca_monitors(execution(), thresholds) == TERMINAL
     cancelled = client.put(f"/gates/kayenta/pipelines/{done['pipelineId']}/cancel", json="")
     assert (cancelled.status_code, cancelled.json()["status"]) == (200, "canceled")
+
+
+def test_a_token_for_one_model_sees_and_asks_about_that_one(api: LiveApi) -> None:
+    api.accept("w8a8")
+    for model, phase in (("org/model", INCONCLUSIVE), ("other", ERROR)):
+        secret = tokens.create(api.db, name=model, scopes=["read"], now=api.clock(), models=[model])
+        metric = metric_of(api)
+        told = metric["provider"]["kayenta"]
+        told["address"] = told["address"].replace(api.secrets["read"], secret)
+        assert argo_measures(metric, api.client()) == phase
+        listed = api.client().get(f"{told['address']}/canaryConfig")
+        assert listed.status_code == (200 if phase == INCONCLUSIVE else 403)
 
 
 def test_thresholds_that_leave_no_room_are_refused(shared_api: LiveApi) -> None:
