@@ -22,13 +22,14 @@ def fill(db: Database, count: int) -> None:
 
 
 def test_the_log_is_read_oldest_first_in_parts(api: LiveApi) -> None:
+    before = decisions.head_of(api.db).seq  # whose tokens these are, is logged as well
     fill(api.db, 5)
     decisions.append(api.db, at=1.8e9, actor="ci", action="note", model="another", tier=None, detail={})
     client = api.client()
     first = client.get(DECISIONS, params={"limit": 3}).json()
-    assert [entry["seq"] for entry in first["entries"]] == [1, 2, 3]
-    assert first["next_after"] == 3
-    rest = client.get(DECISIONS, params={"limit": 3, "after": 3}).json()
+    assert [entry["seq"] - before for entry in first["entries"]] == [1, 2, 3]
+    assert first["next_after"] == before + 3
+    rest = client.get(DECISIONS, params={"limit": 3, "after": before + 3}).json()
     assert [entry["detail"]["n"] for entry in rest["entries"]] == [3, 4]
     assert rest["next_after"] is None
     assert (rest["chain"], rest["broken_at"]) == ("intact", None)
@@ -44,6 +45,44 @@ def test_an_altered_entry_shows(sqlite_api: LiveApi, sqlite_url: str) -> None:
     engine.dispose()
     log = sqlite_api.client().get(DECISIONS).json()
     assert (log["chain"], log["broken_at"]) == ("broken", 2)
+
+
+def test_the_whole_log_tells_tokens_and_the_head_to_keep(api: LiveApi) -> None:
+    fill(api.db, 1)
+    log = api.client().get("/api/v1/decisions", params={"limit": 1000}).json()
+    assert [entry["action"] for entry in log["entries"]] == ["token_made"] * 4 + ["note"]
+    assert (log["entries"][0]["model"], log["entries"][-1]["model"]) == ("", MODEL)
+    assert (log["chain"], log["head_seq"], log["head_digest"]) == ("intact", 5, log["entries"][-1]["digest"])
+    rest = api.client().get("/api/v1/decisions", params={"after": 3, "limit": 1}).json()
+    assert ([entry["seq"] for entry in rest["entries"]], rest["next_after"]) == ([4], 4)
+
+
+def test_a_decision_over_http_is_told_to_come_from_its_peer_whatever_headers_say(sqlite_api: LiveApi) -> None:
+    sqlite_api.accept("w8a8")
+    forwarded = {"X-Forwarded-For": "203.0.113.9", "Forwarded": "for=203.0.113.9"}
+    approving = sqlite_api.client("approve", **forwarded)
+    answer = approving.put(f"/api/v1/models/{MODEL}/tiers/w8a8/approval", json={"reason": "enough"})
+    assert answer.status_code == 200, answer.text
+    approve, promote = sqlite_api.client().get(DECISIONS).json()["entries"]
+    assert (approve["action"], approve["actor"], approve["detail"]["reason"]) == (
+        "approve",
+        "test-approve",
+        "enough",
+    )
+    assert approve["detail"]["whence"]["peer"] == promote["detail"]["whence"]["peer"] == "127.0.0.1"
+
+
+def test_every_route_in_force_is_told_with_this_apis_clock(sqlite_api: LiveApi) -> None:
+    assert sqlite_api.client().get("/api/v1/routes").json() == {"now": sqlite_api.clock(), "routes": []}
+    sqlite_api.accept("w8a8")
+    sqlite_api.client("approve").put(f"/api/v1/models/{MODEL}/tiers/w8a8/approval", json={})
+    (route,) = sqlite_api.client().get("/api/v1/routes").json()["routes"]
+    assert route == {
+        "model": MODEL,
+        "weights": {"w8a8": 100},
+        "version": 1,
+        "issued_at": sqlite_api.clock(),
+    }
 
 
 @pytest.mark.parametrize(
