@@ -20,7 +20,7 @@ from service.load.crowd import next_concurrency
 from service.load.figures import BlockFigures
 from service.load.order import interleave
 from service.load.plan import Arrivals, BlockPlan, Part
-from service.load.sweep import Tried, next_rate
+from service.load.sweep import next_rate, tries
 from service.store.jobs import Outlook
 from service.store.manifest import Manifest
 from workers.load_reading import (
@@ -222,7 +222,7 @@ class _Job:
         search = search_of(self.manifest)
         for tier in self._in_turns(Part.SWEEP):
             tried = of_part(self.blocks, Part.SWEEP, tier)
-            rate = next_rate(search, [Tried.of(each) for each in tried])
+            rate = next_rate(search, tries(tried))
             if rate is not None:
                 return self._open(Part.SWEEP, tier, rate=rate, seed=self._seed(Part.SWEEP) + len(tried))
         return None

@@ -8,7 +8,7 @@ from statistics import median
 from service.load.crowd import Step
 from service.load.figures import OVER_SATURATED, BlockFigures
 from service.load.plan import Part
-from service.load.sweep import LOWER, Best, Search, Tried, best
+from service.load.sweep import LOWER, Best, Search, best, tries
 from service.store.manifest import MOST_RATE, Manifest
 
 MOST_SWEEP = 20
@@ -56,7 +56,7 @@ def search_of(manifest: Manifest) -> Search:
 
 def best_of(manifest: Manifest, blocks: Sequence[BlockFigures], tier: str) -> Best:
     """A tier's best rate as its sweep has it."""
-    return best(search_of(manifest), [Tried.of(each) for each in of_part(blocks, Part.SWEEP, tier)])
+    return best(search_of(manifest), tries(of_part(blocks, Part.SWEEP, tier)))
 
 
 def cost_rate(manifest: Manifest, blocks: Sequence[BlockFigures], tier: str) -> float | None:

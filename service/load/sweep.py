@@ -55,17 +55,32 @@ class Tried:
     lagged: bool = False
     """The generator spoiled it; it says nothing of the tier."""
 
-    @classmethod
-    def of(cls, block: BlockFigures) -> Tried:
-        """ValueError for a block without a rate."""
-        if block.plan.rate is None:
-            raise ValueError("a block of a sweep has a rate")
-        return cls(
-            rate=block.plan.rate,
-            goodput=block.goodput,
-            over_saturated=block.over_saturated,
-            lagged=block.lagged,
-        )
+
+def tries(blocks: Sequence[BlockFigures]) -> list[Tried]:
+    """The blocks of one tier's sweep; ValueError for one without a rate.
+
+        goodput = rate x complete / offered x goodput / throughput x mean tokens of an answer, over all blocks
+
+    How many requests came by chance, and how long their answers happened to be, differs from block to block by
+    more than neighbouring rates do: it must not look like a tier that gives way.
+    """
+    complete = [each.offered - sum(each.failed.values()) for each in blocks]
+    answers = sum(count for each, count in zip(blocks, complete, strict=True) if each.mean_output_tokens)
+    tokens = math.fsum(
+        (each.mean_output_tokens or 0.0) * count for each, count in zip(blocks, complete, strict=True)
+    )
+    mean = tokens / answers if answers else 0.0
+    return [_tried(each, count, mean) for each, count in zip(blocks, complete, strict=True)]
+
+
+def _tried(block: BlockFigures, complete: int, mean_tokens: float) -> Tried:
+    rate = block.plan.rate
+    if rate is None:
+        raise ValueError("a block of a sweep has a rate")
+    goodput = 0.0
+    if block.throughput:
+        goodput = rate * complete / block.offered * (block.goodput / block.throughput) * mean_tokens
+    return Tried(rate=rate, goodput=goodput, over_saturated=block.over_saturated, lagged=block.lagged)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

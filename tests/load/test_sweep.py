@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import pytest
 
 from service.decision.economics import unit_cost
-from service.load.plan import Part
-from service.load.sweep import Best, Search, Tried, best, next_rate
+from service.load.figures import BlockFigures
+from service.load.plan import Arrivals, BlockPlan, Part
+from service.load.sweep import Best, Search, Tried, best, next_rate, tries
 from tests.load import queues
 
 Tier = Callable[[float], Tried]
@@ -58,8 +60,8 @@ def test_a_tier_twice_as_fast_costs_half_at_its_own_best_rate_and_the_same_under
         goodput = sum(each.goodput for each in fresh) / len(fresh)
         return unit_cost(price_per_hour=price, tokens_per_second=goodput)
 
-    one, _ = sweep(search, lambda rate: Tried.of(queues.block(rate, served_in=0.2)))
-    two, _ = sweep(search, lambda rate: Tried.of(queues.block(rate, served_in=0.1)))
+    one, _ = sweep(search, lambda rate: tries([queues.block(rate, served_in=0.2)])[0])
+    two, _ = sweep(search, lambda rate: tries([queues.block(rate, served_in=0.1)])[0])
     assert one.reached
     assert two.reached
     assert one.rate == pytest.approx(5.0, rel=0.06)
@@ -68,6 +70,37 @@ def test_a_tier_twice_as_fast_costs_half_at_its_own_best_rate_and_the_same_under
     assert two.rate is not None
     assert cost(two.rate, 0.1) / cost(one.rate, 0.2) == pytest.approx(0.5, rel=0.1)
     assert cost(4.0, 0.1) == pytest.approx(cost(4.0, 0.2))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_few_requests_that_came_by_chance_or_were_short_do_not_look_like_a_tier_that_gives_way(
+    seed: int,
+) -> None:
+    chance = random.Random(seed)
+    search = Search(start=4.0, blocks=40)
+    blocks: list[BlockFigures] = []
+
+    def short(rate: float) -> BlockFigures:
+        plan = BlockPlan(
+            tier="w8a8", part=Part.SWEEP, arrivals=Arrivals.POISSON, rate=rate, seed=1, window_seconds=2.0
+        )
+        offered = max(1, round(2 * rate * chance.uniform(0.4, 1.6)))
+        tokens = chance.uniform(50, 150)
+        met = offered if rate <= 100 else int(offered * (100 / rate) ** 3)
+        return BlockFigures(
+            plan=plan,
+            offered=offered,
+            passed=met,
+            goodput=met * tokens / 2,
+            throughput=offered * tokens / 2,
+            mean_output_tokens=tokens,
+        )
+
+    while (rate := next_rate(search, tries(blocks))) is not None:
+        blocks.append(short(rate))
+    found = best(search, tries(blocks))
+    assert found.reached, found.reason
+    assert found.rate == pytest.approx(100, rel=0.1)
 
 
 def test_what_still_rises_at_the_highest_rate_was_not_reached() -> None:

@@ -63,6 +63,7 @@ class ModelTier:
             offered=offered,
             passed=sum(met),
             goodput=sum(met) * self.tokens / plan.window_seconds,
+            throughput=offered * self.tokens / plan.window_seconds,
             mean_output_tokens=float(self.tokens),
             spent_output_tokens=spent,
             invalid=() if keeps_up else ("over_saturated: more came than it served",),
