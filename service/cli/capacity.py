@@ -1,4 +1,4 @@
-"""`tiergate capacity`: what fits into an engine's memory, before an engine is started."""
+"""`tiergate capacity`: what fits into an engine's memory, and what its prefix cache saves."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from service.cli import capacity_prefix
 from service.cli.configuration import fail
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def register(app: typer.Typer) -> None:
         help="What fits into an engine's memory: computed, to be measured. Docs: docs/capacity.md",
     )
     group.command(epilog="Docs: docs/capacity.md")(kv)
+    capacity_prefix.register(group)
     group.callback()(_options)
     app.add_typer(group, name="capacity")
 

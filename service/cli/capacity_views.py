@@ -99,7 +99,7 @@ def print_kv(shape: Shape, offered: Sequence[Offered], tokens: int, sequences: i
 
 
 def _taken(shape: Shape, tokens: int, sequences: int, block: int) -> Table:
-    table = _table(
+    table = table_of(
         "KV cache", "bytes a token", f"1 x {tokens:,} tokens", f"{sequences:,} x {tokens:,} tokens"
     )
     for each in PRECISIONS:
@@ -109,7 +109,7 @@ def _taken(shape: Shape, tokens: int, sequences: int, block: int) -> Table:
 
 
 def _fits(offered: Sequence[Offered], tokens: int, sequences: int) -> Table:
-    table = _table(
+    table = table_of(
         *("what fits", "KV memory", "blocks", "tokens"),
         *(f"at once, of {tokens:,}", f"longest, {sequences:,} at once"),
     )
@@ -150,7 +150,8 @@ def readable(size: int) -> str:
     return f"{size:,} B"
 
 
-def _table(*columns: str) -> Table:
+def table_of(*columns: str) -> Table:
+    """The first column is names, the rest numbers."""
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column(columns[0], no_wrap=True)
     for column in columns[1:]:

@@ -134,3 +134,89 @@ def test_the_help_teaches() -> None:
     shown = ran("kv", "--help").stdout
     assert "2 x layers x KV heads x head size" in shown
     assert "tiergate capacity kv ./Qwen3-32B/config.json" in shown
+
+
+TRACE = "\n".join(
+    json.dumps(
+        {"timestamp": 1000 * at, "input_length": 2000, "output_length": 9, "hash_ids": [0, at % 2, 2, at]}
+    )
+    for at in range(3, 9)
+)
+PAGE_OF_VLLM = """\
+vllm:prefix_cache_queries_total{{engine="0"}} {queries}
+vllm:prefix_cache_hits_total{{engine="0"}} {hits}
+vllm:request_prefill_time_seconds_sum{{engine="0"}} {prefill}
+vllm:request_decode_time_seconds_sum{{engine="0"}} {decode}
+"""
+
+
+def pages(directory: Path) -> tuple[str, str]:
+    before, after = directory / "monday.prom", directory / "tuesday.prom"
+    before.write_text(PAGE_OF_VLLM.format(queries=100, hits=100, prefill=0, decode=0))
+    after.write_text(PAGE_OF_VLLM.format(queries=1100, hits=800, prefill=50, decode=50))
+    return str(before), str(after)
+
+
+def test_a_day_of_counters_is_judged(tmp_path: Path) -> None:
+    found = document("prefix", *pages(tmp_path))
+    assert (found["advice"], found["rate"], found["prefill_share"]) == ("own_pool", 0.7, 0.5)
+    assert found["speed_up"] == pytest.approx(1 / 0.65)
+    assert found["doubts"]
+
+
+def test_less_than_a_day_has_an_exit_status_of_its_own(tmp_path: Path) -> None:
+    outcome = ran("prefix", *pages(tmp_path), "--hours", "6")
+    assert outcome.exit_code == 3
+    assert outcome.stdout.startswith("wait\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("prefix",), "give metrics pages, or both"),
+        (("prefix", "--prefill-tokens", "9"), "give metrics pages, or both"),
+        (("prefix", "--prefill-tokens", "9", "--reused-tokens", "10"), "between 0 and prefill tokens"),
+        (("prefix", "none.prom", "none.prom"), "cannot read none.prom: No such file"),
+        (("replay", "none.jsonl"), "cannot read none.jsonl: No such file"),
+    ],
+)
+def test_wrong_questions_of_the_prefix_cache_say_what_is_wrong(arguments: tuple[str, ...], told: str) -> None:
+    assert told in refused(*arguments)
+
+
+def test_pages_that_tell_too_little_are_refused(tmp_path: Path) -> None:
+    before, _ = pages(tmp_path)
+    assert "at least two readings" in refused("prefix", before)
+    other = tmp_path / "go.prom"
+    other.write_text("go_goroutines 7\n")
+    assert "tells of no prefix cache" in refused("prefix", before, str(other))
+    assert "not both" in refused("prefix", before, "--reused-tokens", "5")
+
+
+def test_a_trace_is_replayed_and_tenants_are_split(tmp_path: Path) -> None:
+    chat, batch = tmp_path / "chat.jsonl", tmp_path / "batch.jsonl"
+    for path in (chat, batch):
+        path.write_text(TRACE + "\nnonsense\n")
+    outcome = ran("replay", str(chat), str(batch), "--token-bytes", "1024", "--pool", "8000")
+    assert outcome.exit_code == 0, outcome.output
+    assert "knee" in outcome.stdout
+    assert "in its own" in outcome.stdout
+    assert "1 lines left out, first line 7" in outcome.stderr
+    found = document("replay", str(chat), "--block", "512")
+    assert found["requests"] == 6
+    assert found["curve"][-1]["rate"] == found["unlimited_rate"] > 0
+    assert found["knee"]["bytes"] is None
+
+
+def test_a_trace_that_tells_no_prefixes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "azure.csv"
+    path.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n1,10,10\n")
+    assert "has no hash_ids" in refused("replay", str(path))
+    path.write_text("a,b\n")
+    assert "this is no trace" in refused("replay", str(path))
+    path.write_bytes(b"\xff\xfe")
+    assert "is not UTF-8" in refused("replay", str(path))
+    same = tmp_path / "x" / "azure.csv"
+    assert "the same name" in refused("replay", str(path), str(same))
+    path.write_text(TRACE)
+    assert "no whole number of blocks of 48" in refused("replay", str(path), "--block", "48")

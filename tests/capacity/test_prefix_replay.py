@@ -1,0 +1,154 @@
+"""The curve of one pass, held to an LRU cache that is run size by size."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from service.capacity.prefix_replay import Prompt, replay, sizes, split_pools
+from service.traces import read_trace
+from tests.evaluators.conftest import suites as suites
+
+
+def run_lru(prompts: Sequence[Prompt], *, unit: int, block: int, size: int) -> int:
+    """Blocks that a cache of `size` finds: looked up from the beginning, kept from the end."""
+    kept: OrderedDict[tuple[object, ...], None] = OrderedDict()
+    found = 0
+    for prompt in prompts:
+        chain: tuple[object, ...] = (prompt.tenant,)
+        names = []
+        left = prompt.tokens
+        for name in prompt.named:
+            for part in range(min(left, unit) // block):
+                chain = (*chain, (name, part))
+                names.append(chain)
+            left -= unit
+            if left <= 0:
+                break
+        for each in names[: (prompt.tokens - 1) // block]:
+            if each not in kept:
+                break
+            found += 1
+        for each in reversed(names):
+            kept[each] = None
+            kept.move_to_end(each)
+        while len(kept) > size:
+            kept.popitem(last=False)
+    return found
+
+
+prompts_of_whole_units = some.lists(
+    some.builds(
+        lambda names, tenant: Prompt(tokens=8 * len(names), named=tuple(names), tenant=tenant),
+        some.lists(some.integers(0, 3), min_size=1, max_size=5),
+        some.sampled_from(("a", "b")),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(prompts=prompts_of_whole_units, block=some.sampled_from((2, 4, 8)), size=some.integers(1, 60))
+def test_it_is_what_an_lru_cache_of_that_size_finds(prompts: list[Prompt], block: int, size: int) -> None:
+    found = replay(prompts, unit=8, block=block, capacities=(size,))
+    assert found.points[0].reused == block * run_lru(prompts, unit=8, block=block, size=size)
+
+
+@given(prompts=prompts_of_whole_units)
+def test_a_larger_cache_never_reuses_less_and_the_largest_forgets_nothing(prompts: list[Prompt]) -> None:
+    found = replay(prompts, unit=8, block=8)
+    rates = [point.rate for point in found.points]
+    assert rates == sorted(rates)
+    assert rates[-1] == pytest.approx(found.unlimited)
+    assert found.points[-1].blocks == found.distinct
+
+
+def test_only_whole_blocks_are_kept_and_the_last_token_is_computed() -> None:
+    same = Prompt(tokens=30, named=(1, 2))
+    found = replay([same, same], unit=16, block=8, capacities=(100,))
+    assert found.points[0].reused == 24
+    exact = Prompt(tokens=16, named=(1,))
+    assert replay([exact, exact], unit=16, block=8, capacities=(100,)).points[0].reused == 8
+
+
+def test_the_same_name_after_another_beginning_is_another_block() -> None:
+    found = replay(
+        [Prompt(tokens=16, named=(1, 9)), Prompt(tokens=16, named=(2, 9))], unit=8, block=8, capacities=(9,)
+    )
+    assert found.points[0].reused == 0
+    assert found.knee is None
+
+
+def test_hits_per_request_say_more_than_is_saved() -> None:
+    one = [Prompt(tokens=80, named=(1, *range(10 * n, 10 * n + 9))) for n in range(1, 11)]
+    found = replay(one, unit=8, block=8)
+    assert found.requests_hit == pytest.approx(0.9)
+    assert found.unlimited == pytest.approx(0.09)
+
+
+def test_the_knee_is_where_more_cache_gains_little() -> None:
+    """Three prompts of 4 blocks take turns: 12 blocks find all; one that comes back late asks for 92 more."""
+    turns = [Prompt(tokens=33, named=(n, n, n, n)) for n in (1, 2, 3)] * 50
+    late = [Prompt(tokens=81, named=tuple(range(100 * n, 100 * n + 10))) for n in range(1, 10)]
+    found = replay([*turns, *late, turns[0]], unit=8, block=8)
+    assert found.knee is not None
+    assert 12 <= found.knee.blocks <= 16
+    assert found.points[-1].blocks == 102
+
+
+def test_tenants_share_nothing_and_a_noisy_one_dilutes_the_pool() -> None:
+    steady = [Prompt(tokens=33, named=(1, 2, 3, 4), tenant="steady")] * 10
+    noisy = [Prompt(tokens=161, named=tuple(range(20 * n, 20 * n + 20)), tenant="noisy") for n in range(10)]
+    mixed = [each for both in zip(steady, noisy, strict=True) for each in both]
+    by = {each.tenant: each for each in split_pools(mixed, unit=8, block=8, blocks=20)}
+    assert by["steady"].shared == 0, "20 blocks of the noisy tenant push out all of it each time"
+    assert by["steady"].blocks == 3
+    assert by["steady"].own == pytest.approx(9 * 24 / 330)
+    assert by["noisy"].own == by["noisy"].shared == 0
+
+
+def test_sizes_double_and_end_where_nothing_is_forgotten() -> None:
+    assert sizes(20) == (1, 2, 3, 4, 6, 8, 11, 16, 20)
+    assert sizes(0) == (1,)
+
+
+@pytest.mark.parametrize(
+    ("unit", "block", "capacities", "told"),
+    [
+        (512, 48, (), "no whole number of blocks of 48"),
+        (16, 32, (), "no whole number"),
+        (16, 16, (0,), "at least 1 block"),
+    ],
+)
+def test_impossible_sizes_are_refused(unit: int, block: int, capacities: tuple[int, ...], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        replay([Prompt(tokens=1, named=())], unit=unit, block=block, capacities=capacities)
+    with pytest.raises(ValueError, match="no requests"):
+        replay([], unit=16, block=16)
+
+
+def test_mooncake_s_conversations_are_what_a_cache_run_size_by_size_finds(suites: Path) -> None:
+    """Whole named blocks alone: the last, partial one of a prompt is not kept by either."""
+    with (suites / "traces/mooncake/conversation_trace.jsonl").open() as file:
+        trace = read_trace([next(file) for _ in range(400)])
+    prompts = [Prompt(tokens=each.prompt_tokens, named=each.prefix) for each in trace.requests]
+    asked = (16, 256, 2048, 8192)
+    found = replay(prompts, unit=512, block=512, capacities=asked)
+    for point in found.points:
+        assert point.reused == 512 * run_lru(prompts, unit=512, block=512, size=point.blocks)
+    assert found.points[0].rate < found.points[-1].rate
+
+
+def test_the_page_s_figures_of_mooncake_s_conversations_hold(suites: Path) -> None:
+    with (suites / "traces/mooncake/conversation_trace.jsonl").open() as file:
+        trace = read_trace(file)
+    prompts = [Prompt(tokens=each.prompt_tokens, named=each.prefix) for each in trace.requests]
+    found = replay(prompts, unit=512, block=16, capacities=(32, 16_384, 1_048_576))
+    assert [f"{point.rate:.1%}" for point in found.points] == ["4.3%", "4.3%", "34.4%"]
+    assert f"{found.unlimited:.1%}" == "37.4%"
+    assert found.requests_hit > 0.999

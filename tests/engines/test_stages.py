@@ -1,0 +1,42 @@
+"""Prefix counters and time by stage, from pages as engines write them."""
+
+from __future__ import annotations
+
+from service.engines.stages import prefix_reading
+
+VLLM = """\
+vllm:prefix_cache_queries_total{engine="0",model_name="smollm2"} 150.0
+vllm:prefix_cache_hits_total{engine="0",model_name="smollm2"} 48.0
+vllm:request_prefill_time_seconds_sum{engine="0",model_name="smollm2"} 0.5
+vllm:request_prefill_time_seconds_sum{engine="1",model_name="smollm2"} 0.25
+vllm:request_prefill_time_seconds_count{engine="0",model_name="smollm2"} 4.0
+vllm:request_decode_time_seconds_sum{engine="0",model_name="smollm2"} 2.0
+"""
+SGLANG = """\
+sglang:prompt_tokens_total{model_name="m"} 900.0
+sglang:cached_tokens_total{cache_source="device",model_name="m"} 300.0
+"""
+
+
+def test_vllm_tells_tokens_and_seconds_over_all_engines() -> None:
+    found = prefix_reading(VLLM)
+    assert found is not None
+    assert (found.prefill_tokens, found.reused_tokens) == (150, 48)
+    assert (found.prefill_seconds, found.decode_seconds) == (0.75, 2.0)
+
+
+def test_sglang_tells_tokens() -> None:
+    found = prefix_reading(SGLANG)
+    assert found is not None
+    assert (found.prefill_tokens, found.reused_tokens, found.prefill_seconds) == (900, 300, None)
+
+
+def test_what_is_no_number_is_not_counted() -> None:
+    found = prefix_reading(VLLM.replace(" 2.0", " NaN").replace(" 0.25", " soon"))
+    assert found is not None
+    assert (found.prefill_seconds, found.decode_seconds) == (0.5, None)
+
+
+def test_a_page_without_a_prefix_cache_is_none() -> None:
+    assert prefix_reading("vllm:num_requests_running 1.0\n") is None
+    assert prefix_reading("go_goroutines 7\n") is None
