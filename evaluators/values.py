@@ -9,6 +9,8 @@ from evaluators.numerals import HAN_DATE, HAN_NUMERAL, date_in_digits, in_digits
 
 _HYPHENS = str.maketrans("\u2010\u2011", "--")
 """Models write identifiers with hyphens at which no line breaks; NFKC makes U+2010 of those. Dashes stay."""
+_SPACED = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
+"""A space that keeps a number together separates thousands; an ordinary one may stand between two numbers."""
 _MONTHS = {
     name: number
     for number, names in enumerate(
@@ -40,6 +42,8 @@ _MONTH_FIRST = re.compile(rf"(?<![a-z0-9_])({_MONTH})\.? {_DAY},? (\d{{4}})(?![a
 _DAY_FIRST = re.compile(rf"(?<![a-z0-9_]){_DAY}\.? (?:of )?({_MONTH})\.?,? (\d{{4}})(?![a-z0-9_])")
 _YEAR_LAST = re.compile(r"(?<![\d/.-])(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?![\d/-])(?!\.\d)")
 _EUROPEAN = re.compile(r"(?<![\d,.])(\d{1,3}(?:\.\d{3})++),(\d{1,2})(?![\d])(?![,.]\d)")
+# One group alone could be a decimal; an address of four groups is written this way on either side.
+_POINTED = re.compile(r"(?<![\d,.])(\d{1,3}(?:\.\d{3}){2,}+)(?!\.*\d)")
 # Possessive: no shorter run of groups or digits could match either, and trying them all takes their square.
 _THOUSANDS = re.compile(r"(?<![\d,.])(\d{1,3}(?:,\d{3})++)(?!,*\d)")
 _DECIMAL = re.compile(r"(?<![\d.])(\d++)\.(\d++)(?!\.+\d)")
@@ -49,12 +53,12 @@ def normal(text: str) -> str:
     """Text in the one form that values are compared in.
 
     Full-width characters, case and hyphens are folded, thousands separators and trailing zeros of decimals
-    dropped (1,234.50 = 1.234,50 = 1234.5), Chinese numerals written in digits (from a hundred on, or digit by
-    digit), dates written as in ISO 8601: with a named month, of China, year first, with points (day first),
-    and with slashes or hyphens where one number can be no month. 03/04/2024 stays as it is: nobody knows
-    which month.
+    dropped (1,234.50 = 1.234,50 = 1234.5; 4.281.300 = 4281300), Chinese numerals written in digits (from a
+    hundred on, or digit by digit), dates written as in ISO 8601: with a named month, of China, year
+    first, with points (day first), and with slashes or hyphens where one number can be no month. 03/04/2024
+    stays as it is: nobody knows which month.
     """
-    text = unicodedata.normalize("NFKC", text).casefold().translate(_HYPHENS)
+    text = unicodedata.normalize("NFKC", _SPACED.sub("", text)).casefold().translate(_HYPHENS)
     text = HAN_DATE.sub(_han_date, text)
     text = HAN_NUMERAL.sub(lambda m: in_digits(m[0]), text)
     text = _CHINESE_DATE.sub(lambda m: _iso(m[1], m[2], m[3]), text)
@@ -63,6 +67,7 @@ def normal(text: str) -> str:
     text = _ISO_DATE.sub(lambda m: _iso(m[1], m[2], m[3]), text)
     text = _YEAR_LAST.sub(_year_last, text)
     text = _EUROPEAN.sub(lambda m: f"{m[1].replace('.', '')}.{m[2]}", text)
+    text = _POINTED.sub(lambda m: m[1].replace(".", ""), text)
     text = _THOUSANDS.sub(lambda m: m[1].replace(",", ""), text)
     return _DECIMAL.sub(_without_trailing_zeros, text)
 
@@ -93,7 +98,7 @@ def occurrences(value: str, text: str) -> int:
     """How often a value stands in a text as a token of its own; both in `normal` form.
 
     `42` is not in `1423`, `4.2` not in `4.25` or `14.2`, `inv-1` not in `inv-1-b`, `a@b.co` not in
-    `a@b.co.uk`. A sentence may end right behind it, and Chinese text may touch it.
+    `a@b.co.uk`, `380` not in `-380`. A sentence may end right behind it, and Chinese text may touch it.
     """
     if not value:
         return 0
@@ -101,13 +106,17 @@ def occurrences(value: str, text: str) -> int:
     at = text.find(value)
     while at >= 0:
         end = at + len(value)
-        if _free(text[max(0, at - 2) : at][::-1]) and _free(text[end : end + 2]):
+        before = text[max(0, at - 2) : at][::-1]
+        signed = value[0].isdigit() and _SIGN.fullmatch(before)
+        if not signed and _free(before) and _free(text[end : end + 2]):
             count += 1
         at = text.find(value, at + 1)
     return count
 
 
 _TOKEN = re.compile(r"[0-9a-z_\u00df-\u024f]")
+_SIGN = re.compile(r"[-\u2212][ \t(=:$\u20ac\u00a3\u00a5]?")
+"""A minus before a number, nearest first; behind a word it is a hyphen, on a further line a bullet."""
 _JOINT = re.compile(r"[-.,:/@+][0-9a-z_]")
 
 
