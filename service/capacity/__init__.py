@@ -2,5 +2,6 @@
 
 `precision` bytes of a cached number · `shape` layers of a model, and what each keeps of a token ·
 `hugging_face` a shape from a config.json · `memory` blocks, sequences and the budget ·
-`prefix_gate` is a prefix cache worth it · `prefix_replay` what one of any size would have reused.
+`prefix_gate` is a prefix cache worth it · `prefix_replay` what one of any size would have reused ·
+`initial` a first configuration.
 """

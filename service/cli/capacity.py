@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli import capacity_prefix
-from service.cli.configuration import fail
+from service.cli import capacity_initial, capacity_prefix
+from service.cli.capacity_given import TIER_FORM, budgeted, shape_from, size
 
 if TYPE_CHECKING:
-    from service.capacity.memory import Cache
     from service.capacity.shape import Shape
     from service.cli.capacity_views import Offered
-
-WRONG = 2
-TIER_FORM = "NAME:WEIGHTS:KV, such as w4a16:5.7GiB:fp8"
 
 
 def register(app: typer.Typer) -> None:
@@ -29,24 +24,13 @@ def register(app: typer.Typer) -> None:
     )
     group.command(epilog="Docs: docs/capacity.md")(kv)
     capacity_prefix.register(group)
+    capacity_initial.register(group)
     group.callback()(_options)
     app.add_typer(group, name="capacity")
 
 
 def _options() -> None:
     """Computed from numbers that are given; nothing is asked of an engine."""
-
-
-def _size(written: str | int) -> int:
-    """Bytes, rounded down: a fraction of one is nobody's mistake in `15.3GiB`."""
-    from service.settings.units import BYTES
-
-    if isinstance(written, int):
-        return written
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)", str(written).strip())
-    if found is None or found[2] not in BYTES:
-        raise typer.BadParameter(f"a size has a number and a unit ({', '.join(BYTES)}), got {written!r}")
-    return int(float(found[1]) * BYTES[found[2]])
 
 
 def kv(
@@ -63,17 +47,17 @@ def kv(
     head_size: Annotated[int | None, typer.Option(min=1, help="Numbers of one key.")] = None,
     hidden_size: Annotated[int | None, typer.Option(min=1, help="For the naive formula alone.")] = None,
     kv_memory: Annotated[
-        int | None, typer.Option(parser=_size, metavar="SIZE", help="Of the cache, where it is known.")
+        int | None, typer.Option(parser=size, metavar="SIZE", help="Of the cache, where it is known.")
     ] = None,
     memory: Annotated[
-        int | None, typer.Option(parser=_size, metavar="SIZE", help="Of the card, all of it.")
+        int | None, typer.Option(parser=size, metavar="SIZE", help="Of the card, all of it.")
     ] = None,
     tier: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME:WEIGHTS:KV", help="A tier in that memory; may be given again."),
     ] = None,
     activations: Annotated[
-        int, typer.Option(parser=_size, metavar="SIZE", help="Peak beside weights and cache.")
+        int, typer.Option(parser=size, metavar="SIZE", help="Peak beside weights and cache.")
     ] = 1024**3,
     memory_share: Annotated[
         float, typer.Option(help="That the engine may take: gpu-memory-utilization.")
@@ -127,7 +111,6 @@ def kv(
 def _shape(
     config: Path | None, layers: int | None, kv_heads: int | None, head_size: int | None, hidden: int | None
 ) -> Shape:
-    from service.capacity.hugging_face import NotUnderstood, shape_of
     from service.capacity.shape import Attention, Shape
 
     given = (layers, kv_heads, head_size)
@@ -138,21 +121,7 @@ def _shape(
         return Shape(layers=((layers, layer),), hidden_size=hidden)
     if any(each is not None for each in (*given, hidden)):
         raise typer.BadParameter("give CONFIG or the numbers, not both")
-    path = config / "config.json" if config.is_dir() else config
-    try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise _wrong(f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise _wrong(f"{path} is not JSON") from None
-    if not isinstance(read, dict):
-        raise _wrong(f"{path} is not a JSON object")
-    try:
-        return shape_of(read)
-    except NotUnderstood as error:
-        raise _wrong(f"{path}: {error}") from None
-    except ValueError as error:
-        raise _wrong(f"{path}: {error}") from None
+    return shape_from(config, "kv")
 
 
 def _offered(
@@ -168,8 +137,8 @@ def _offered(
     block: int,
 ) -> list[Offered]:
     """Caches that are asked about: each tier's, or one of each precision where the cache's size is given."""
-    from service.capacity.memory import Budget, Cache
-    from service.capacity.precision import PRECISIONS, precision_of
+    from service.capacity.memory import Cache
+    from service.capacity.precision import PRECISIONS
     from service.cli.capacity_views import Offered
 
     if kv_memory is not None and (memory is not None or tiers):
@@ -181,23 +150,15 @@ def _offered(
         raise ValueError(f"--memory and --tier go together; --tier takes {TIER_FORM}")
     found = []
     for written in tiers:
-        parts = [part.strip() for part in written.rsplit(":", 2)]
-        if len(parts) != 3 or not all(parts):
-            raise ValueError(f"--tier takes {TIER_FORM}; got {written!r}")
-        if vocabulary is None:
-            raise ValueError("the vocabulary is not known: give --vocabulary, the logits take memory")
-        budget = Budget(
+        name, _, budget, cache = budgeted(
+            shape,
+            written,
             memory=memory or 0,
             share=share,
-            weights=_size(parts[1]),
             activations=activations,
             sequences=sequences,
             vocabulary=vocabulary,
+            block=block,
         )
-        cache: Cache = Cache(shape=shape, precision=precision_of(parts[2]), memory=budget.kv, block=block)
-        found.append(Offered(name=parts[0], cache=cache, budget=budget))
+        found.append(Offered(name=name, cache=cache, budget=budget))
     return found
-
-
-def _wrong(message: str) -> typer.Exit:
-    return fail(f"tiergate capacity kv: {message}", WRONG)

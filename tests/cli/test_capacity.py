@@ -85,6 +85,7 @@ def test_without_memory_the_next_step_is_told() -> None:
     [
         (("kv",), "give CONFIG, or all of --layers, --kv-heads and --head-size"),
         ((*NUMBERS, "--kv-memory", "1"), "a size has a number and a unit"),
+        ((*NUMBERS, "--kv-memory", "9" * 400 + "GiB"), "a size has a number and a unit"),
         ((*NUMBERS, "--kv-memory", "1GiB", "--memory", "2GiB"), "not both"),
         ((*NUMBERS, "--memory", "2GiB"), "--memory and --tier go together"),
         ((*NUMBERS, "--memory", "2GiB", "--tier", "a:1GiB"), "--tier takes NAME:WEIGHTS:KV"),
@@ -220,3 +221,48 @@ def test_a_trace_that_tells_no_prefixes_is_refused(tmp_path: Path) -> None:
     assert "the same name" in refused("replay", str(path), str(same))
     path.write_text(TRACE)
     assert "no whole number of blocks of 48" in refused("replay", str(path), "--block", "48")
+
+
+def model_of_8b(directory: Path) -> str:
+    config = {
+        "hidden_size": 4096,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "num_hidden_layers": 36,
+    }
+    (directory / "config.json").write_text(
+        json.dumps({**config, "vocab_size": 151936, "max_position_embeddings": 40960})
+    )
+    return str(directory)
+
+
+def serve(tmp_path: Path, tier: str, *more: str) -> tuple[str, ...]:
+    lengths = ("--longest", "16384", "--typical", "3000")
+    return ("serve", model_of_8b(tmp_path), "--memory", "24GiB", "--tier", tier, *lengths, *more)
+
+
+def test_a_first_line_for_vllm_has_a_reason_for_each_value(tmp_path: Path) -> None:
+    outcome = ran(*serve(tmp_path, "w4a16:5.7GiB:fp8", "--model", "Qwen/Qwen3-8B-AWQ"))
+    assert outcome.exit_code == 0, outcome.output
+    assert "computed, not measured" in outcome.stdout
+    assert "vllm serve Qwen/Qwen3-8B-AWQ --max-model-len 16384 --max-num-seqs 73 " in outcome.stdout
+    assert "ContinuousBatchingConfig(max_memory_percent=0.83," in outcome.stdout
+    assert "the block size stays the engine's own" in outcome.stdout
+    found = document(*serve(tmp_path, "bf16:15.3GiB:bf16"))
+    assert found["starting_point"] is True
+    assert found["command"].endswith("--kv-cache-dtype auto")
+    assert all(each["reason"] for each in found["vllm"] + found["transformers"])
+
+
+def test_transformers_is_left_out_where_16_bits_do_not_fit(tmp_path: Path) -> None:
+    outcome = ran(*serve(tmp_path, "a:19.3GiB:fp8"))
+    assert outcome.exit_code == 0, outcome.output
+    assert "its cache has 16 bits, and the longest request does not fit" in outcome.stdout
+
+
+def test_a_first_line_that_cannot_run_is_not_printed(tmp_path: Path) -> None:
+    outcome = ran(*serve(tmp_path, "bf16:22GiB:bf16"))
+    assert outcome.exit_code == 1
+    assert "one request of 16,384 tokens lacks" in outcome.stderr
+    assert "'fp3' is not known" in refused(*serve(tmp_path, "a:1GiB:fp3"))
+    assert "no more than the longest" in refused(*serve(tmp_path, "a:1GiB:fp8", "--typical", "20000"))

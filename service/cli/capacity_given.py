@@ -1,0 +1,86 @@
+"""What `tiergate capacity` is given: sizes, a model's configuration, a tier in a memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from service.cli.configuration import fail
+
+if TYPE_CHECKING:
+    from service.capacity.memory import Budget, Cache
+    from service.capacity.shape import Shape
+
+WRONG = 2
+TIER_FORM = "NAME:WEIGHTS:KV, such as w4a16:5.7GiB:fp8"
+
+
+def size(written: str | int) -> int:
+    """Bytes, rounded down: a fraction of one is nobody's mistake in `15.3GiB`."""
+    from service.settings.units import BYTES
+
+    if isinstance(written, int):
+        return written
+    found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,12})?) ?([A-Za-z]+)", str(written).strip())
+    if found is None or found[2] not in BYTES:
+        raise typer.BadParameter(f"a size has a number and a unit ({', '.join(BYTES)}), got {written!r}")
+    return int(float(found[1]) * BYTES[found[2]])
+
+
+def shape_from(config: Path, command: str) -> Shape:
+    """The shape in a file, or in the `config.json` of a directory; ends the command where there is none."""
+    from service.capacity.hugging_face import shape_of
+
+    path = config / "config.json" if config.is_dir() else config
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _wrong(command, f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise _wrong(command, f"{path} is not JSON") from None
+    if not isinstance(read, dict):
+        raise _wrong(command, f"{path} is not a JSON object")
+    try:
+        return shape_of(read)
+    except ValueError as error:
+        raise _wrong(command, f"{path}: {error}") from None
+
+
+def budgeted(
+    shape: Shape,
+    written: str,
+    *,
+    memory: int,
+    share: float,
+    activations: int,
+    sequences: int,
+    vocabulary: int | None,
+    block: int,
+) -> tuple[str, str, Budget, Cache]:
+    """Name and KV precision of a tier as they are written, its budget, and the cache that is left."""
+    from service.capacity.memory import Budget, Cache
+    from service.capacity.precision import precision_of
+
+    parts = [part.strip() for part in written.rsplit(":", 2)]
+    if len(parts) != 3 or not all(parts):
+        raise ValueError(f"--tier takes {TIER_FORM}; got {written!r}")
+    if vocabulary is None:
+        raise ValueError("the vocabulary is not known: give --vocabulary, the logits take memory")
+    budget = Budget(
+        memory=memory,
+        share=share,
+        weights=size(parts[1]),
+        activations=activations,
+        sequences=sequences,
+        vocabulary=vocabulary,
+    )
+    cache = Cache(shape=shape, precision=precision_of(parts[2]), memory=budget.kv, block=block)
+    return parts[0], parts[2], budget, cache
+
+
+def _wrong(command: str, message: str) -> typer.Exit:
+    return fail(f"tiergate capacity {command}: {message}", WRONG)
