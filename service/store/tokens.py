@@ -119,7 +119,7 @@ def lookup(db: Database, secret: str, now: float) -> Token | None:
             return None
         if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
             return None
-        return _token(row, _models_of(connection).get(row.name))
+        return _token(row, _models_of(connection, row.name).get(row.name))
 
 
 def rotate(
@@ -199,10 +199,13 @@ def _new_secret() -> tuple[str, str]:
     return token_id, f"tg_{token_id}_{secrets.token_urlsafe(32)}"
 
 
-def _models_of(connection: Connection) -> dict[str, frozenset[str]]:
-    """By name of token; a token that is not in here is for every model."""
+def _models_of(connection: Connection, only: str | None = None) -> dict[str, frozenset[str]]:
+    """By name of token, of all or of one; a token that is not in here is for every model."""
     known: dict[str, set[str]] = {}
-    for name, model in connection.execute(select(token_models.c.name, token_models.c.model)):
+    asked = select(token_models.c.name, token_models.c.model)
+    if only is not None:
+        asked = asked.where(token_models.c.name == only)
+    for name, model in connection.execute(asked):
         known.setdefault(name, set()).add(model)
     return {name: frozenset(models) for name, models in known.items()}
 

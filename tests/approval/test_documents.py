@@ -22,6 +22,7 @@ PATHS = {
     "/api/v1/models/{model}/decisions": {"get"},
     "/api/v1/models/{model}/shadow-jobs": {"post"},
     "/api/v1/decisions": {"get"},
+    "/api/v1/routes": {"get"},
     "/api/v1/shadow-jobs": {"get"},
     "/api/v1/shadow-jobs/{job}": {"get", "delete"},
     "/api/v1/shadow-jobs/{job}/manifest": {"get"},
