@@ -61,8 +61,8 @@ def tries(blocks: Sequence[BlockFigures]) -> list[Tried]:
 
         goodput = rate x complete / offered x goodput / throughput x mean tokens of an answer, over all blocks
 
-    How many requests came by chance, and how long their answers happened to be, differs between blocks by more
-    than between neighbouring rates: it must not look like a tier that gives way.
+    How many requests came by chance, and how long their answers happened to be, differs between blocks by
+    more than between neighbouring rates: it must not look like a tier that gives way.
     """
     complete = [each.offered - sum(each.failed.values()) for each in blocks]
     answers = sum(count for each, count in zip(blocks, complete, strict=True) if each.mean_output_tokens)
