@@ -3,5 +3,7 @@
 `precision` bytes of a cached number · `shape` layers of a model, and what each keeps of a token ·
 `hugging_face` a shape from a config.json · `memory` blocks, sequences and the budget ·
 `prefix_gate` is a prefix cache worth it · `prefix_replay` what one of any size would have reused ·
-`initial` a first configuration.
+`initial` a first configuration · `batch` how many at once, and what that costs · `symptoms` which stage
+hurts, `diagnosis_rules` why it may, `diagnosis` why it does · `patterns` what costs more when switched on ·
+`experiment` two runs that differ in one variable.
 """

@@ -3,8 +3,8 @@
 `setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions,
 `pipeline` gate · `log` show, verify, export · `attest` key, create, verify · `artifact` digest · `adjudicate`
 next, export, import, status · `corpus` show, import, export, manifest, forget · `shadow` run, status, cancel
-... · `policy` show, check, diff · `offline` stats, plan, `money` · `capacity` kv, prefix, replay, serve ·
-`score` · `recount` · `report`.
+... · `policy` show, check, diff · `offline` stats, plan, `money` · `capacity` kv, prefix, replay, serve,
+batch, diagnose, compare · `score` · `recount` · `report`.
 
 A module imports what is slow to load (scipy, SQLAlchemy, pydantic) inside the command that
 needs it, so that `tiergate --help` and a typing mistake are answered at once.

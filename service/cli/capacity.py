@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli import capacity_initial, capacity_prefix
+from service.cli import (
+    capacity_batch,
+    capacity_compare,
+    capacity_diagnosis,
+    capacity_initial,
+    capacity_prefix,
+)
 from service.cli.capacity_given import TIER_FORM, budgeted, shape_from, size
 
 if TYPE_CHECKING:
@@ -25,6 +31,9 @@ def register(app: typer.Typer) -> None:
     group.command(epilog="Docs: docs/capacity.md")(kv)
     capacity_prefix.register(group)
     capacity_initial.register(group)
+    capacity_batch.register(group)
+    capacity_diagnosis.register(group)
+    capacity_compare.register(group)
     group.callback()(_options)
     app.add_typer(group, name="capacity")
 

@@ -1,0 +1,161 @@
+"""`tiergate capacity compare`: two runs side by side, if they differ in one variable."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from service.cli.capacity_reports import json_of, report_of, wrong
+from service.cli.capacity_views import table_of
+from service.cli.configuration import fail
+
+if TYPE_CHECKING:
+    from service.capacity.experiment import Experiment, Limits, Side
+    from service.report.measured import Figure
+
+REFUSED = 1
+Figures = Mapping[str, "Figure"]
+"""By name."""
+
+
+def register(group: typer.Typer) -> None:
+    """Add the command to its group."""
+    group.command(epilog="Docs: docs/capacity.md")(compare)
+
+
+def compare(
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A report in JSON, or a manifest.")],
+    after: Annotated[Path, typer.Argument(metavar="AFTER", help="Of another run, or the same file.")],
+    tier: Annotated[str | None, typer.Option(help="Of BEFORE; by default the first of its manifest.")] = None,
+    to: Annotated[str | None, typer.Option(help="Of AFTER; by default the one of the same name.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare although more than one variable changed; it is labelled.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+) -> None:
+    """Put two runs side by side, unless more than one variable changed between them.
+
+    The variables are hardware, model, precision, mix of lengths, arrival rate and SLO. With two of them
+    changed no difference comes from either, so that is refused, or with --force labelled. Everything else
+    that differs is listed: flags of engines, versions, prices. A figure is higher or lower only where the
+    limits have no number in common. Manifests alone tell what was varied, and have no figures.
+
+    Exit status: 0 compared, 1 refused, 2 wrong command line or file.
+
+    \b
+    Before and after a flag was changed:
+      tiergate capacity compare monday.json tuesday.json --tier w8a8
+    Two tiers of one run:
+      tiergate capacity compare report.json report.json --tier bf16 --to w8a8
+    """
+    from service.capacity.experiment import MoreThanOneVariable, compared
+
+    was, now = _manifest(before), _manifest(after)
+    first = tier or _first(was, before)
+    second = to or first
+    sides = _sides(before, after, first, second)
+    try:
+        experiment = compared(was, now, tier=first, tier_now=second, sides=sides, force=force)
+    except MoreThanOneVariable as error:
+        lines = "\n".join(f"  {each}" for each in error.changed)
+        raise fail(
+            f"refused: {len(error.changed)} variables changed, so no difference comes from one of them:\n"
+            f"{lines}\nchange one at a time, or give --force, which is labelled",
+            REFUSED,
+        ) from None
+    except KeyError as error:
+        raise wrong("compare", f"no tier {error.args[0]!r} in one of the manifests") from None
+    if as_json:
+        typer.echo(json.dumps(_document(experiment), indent=2, allow_nan=False))
+    else:
+        _print(experiment)
+
+
+def _manifest(path: Path) -> Mapping[str, Any]:
+    from service.store.manifest import Manifest
+
+    told = json_of(path, "compare")
+    if "schema" in told:
+        return report_of(path, "compare").manifest
+    inner = told.get("manifest")
+    try:
+        return Manifest.of(inner if isinstance(inner, dict) else told).document
+    except ValueError as error:
+        raise wrong("compare", f"{path} is neither a report nor a manifest: {error}") from None
+
+
+def _first(manifest: Mapping[str, Any], path: Path) -> str:
+    tiers = manifest.get("tiers")
+    for each in tiers if isinstance(tiers, list) else ():
+        if isinstance(each, Mapping) and isinstance(each.get("tier"), str):
+            return str(each["tier"])
+    raise wrong("compare", f"the manifest of {path} names no tier")
+
+
+def _sides(before: Path, after: Path, first: str, second: str) -> tuple[Side, ...]:
+    from service.capacity.experiment import Side
+
+    was, now = _figures(before, first), _figures(after, second)
+    names = [*was, *(name for name in now if name not in was)]
+    return tuple(Side(figure=name, was=_limits(was.get(name)), now=_limits(now.get(name))) for name in names)
+
+
+def _figures(path: Path, tier: str) -> Figures:
+    from service.report.changes import key_figures
+
+    if "schema" not in json_of(path, "compare"):
+        return {}
+    found = next((each for each in report_of(path, "compare").tiers if each.name == tier), None)
+    return {} if found is None else key_figures(found)
+
+
+def _limits(figure: Figure | None) -> Limits | None:
+    from service.capacity.experiment import Limits
+
+    if figure is None:
+        return None
+    return Limits(value=figure.value, lower=figure.lower, upper=figure.upper, level=figure.level)
+
+
+def _document(experiment: Experiment) -> dict[str, Any]:
+    return {
+        "label": experiment.label,
+        "forced": experiment.forced,
+        "changed": [asdict(each) for each in experiment.changed],
+        "others": list(experiment.others),
+        "figures": [{**asdict(each), "verdict": each.verdict} for each in experiment.sides],
+    }
+
+
+def _print(experiment: Experiment) -> None:
+    console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    console.print(Text(experiment.label, style="bold"))
+    for changed in experiment.changed:
+        console.print(Text(f"  {changed}"))
+    if experiment.sides:
+        table = table_of("", "before", "after", "")
+        for side in experiment.sides:
+            table.add_row(side.figure, _shown(side.was), _shown(side.now), side.verdict.value)
+        console.print(table)
+    else:
+        console.print(Text("No figures: manifests tell what was varied; give reports for what came of it."))
+    if experiment.others:
+        console.print(Text("Differs too:"))
+        for other in experiment.others:
+            console.print(Text(f"  {other}"))
+
+
+def _shown(limits: Limits | None) -> str:
+    if limits is None:
+        return "-"
+    if limits.lower is None or limits.upper is None:
+        return f"{limits.value:.4g}"
+    return f"{limits.value:.4g} [{limits.lower:.4g}, {limits.upper:.4g}]"
