@@ -21,6 +21,20 @@ SCHEMA = "tiergate.report/1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SingleLook:
+    """One criterion as if looked at once, at the end: shown, decides nothing (statistics A7)."""
+
+    difference: Figure
+    """With Tango's limits over conversations."""
+    p_value: float
+    """Tango's, over conversations, against a rise of the margin or more; both ways for an equivalence."""
+    exact_p: float | None
+    """The same by enumeration, each pair alone; None where that takes long and Tango's is as good."""
+    design_effect: float
+    """How many times more pairs these conversations need than independent pairs; at least 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """One criterion of a verdict."""
 
@@ -41,8 +55,8 @@ class Finding:
     """A fall beyond the margin is harm as well."""
     warn: bool = False
     more_pairs: int | None = None
-    single_look: Figure | None = None
-    """Tango's 90 % limits, as if looked at once: shown, decides nothing (statistics A7)."""
+    single_look: SingleLook | None = None
+    """None without pairs."""
     control: Figure | None = None
     """The baseline against itself: the share of pairs that differ, over control pairs."""
 

@@ -56,6 +56,16 @@ def level(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
+def probability(share: float) -> str:
+    """A p-value: two digits, and no zero for one that is merely small."""
+    return "< 0.0001" if share < 1e-4 else f"{share:.2g}"
+
+
+def factor(times: float) -> str:
+    """How many times."""
+    return f"{times:.2f}"
+
+
 def time(seconds: float) -> str:
     """Milliseconds; seconds from ten on, microseconds below a tenth of one."""
     if seconds >= 10:

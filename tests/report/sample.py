@@ -10,7 +10,16 @@ from service.decision.policy import Gate, Role
 from service.decision.verdict import Decision, GateState
 from service.report.changes import as_earlier
 from service.report.conclusion import concluded
-from service.report.document import Finding, Ledger, PairLine, Report, Run, TierReport, VerdictFigures
+from service.report.document import (
+    Finding,
+    Ledger,
+    PairLine,
+    Report,
+    Run,
+    SingleLook,
+    TierReport,
+    VerdictFigures,
+)
 from service.report.measured import (
     Concurrency,
     ConcurrencyPoint,
@@ -62,8 +71,13 @@ def finding(
         "upper": estimate + half,
         "level": 0.9,
         "margin": 0.01,
-        "single_look": Figure(
-            value=estimate, lower=estimate - half / 2, upper=estimate + half / 2, level=0.9
+        "single_look": SingleLook(
+            difference=Figure(
+                value=estimate, lower=estimate - half / 2, upper=estimate + half / 2, level=0.9
+            ),
+            p_value=0.0132,
+            exact_p=0.0141,
+            design_effect=1.27,
         ),
         "control": Figure(value=0.004, n=2_000),
     }

@@ -20,6 +20,7 @@ from service.report.document import (
     Ledger,
     Report,
     Run,
+    SingleLook,
     TierReport,
     VerdictFigures,
     from_json,
@@ -63,7 +64,14 @@ FINDINGS = st.builds(
     level=NUMBERS,
     margin=NUMBERS,
     more_pairs=st.none() | COUNTS,
-    single_look=st.none() | figures(),
+    single_look=st.none()
+    | st.builds(
+        SingleLook,
+        difference=figures(),
+        p_value=NUMBERS,
+        exact_p=st.none() | NUMBERS,
+        design_effect=NUMBERS,
+    ),
 )
 VERDICTS = st.builds(
     VerdictFigures,

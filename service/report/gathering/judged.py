@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.decision import tango
+from service.decision import exact, tango
 from service.decision.clusters import design_effect
 from service.decision.policy import Hypothesis, Policy
 from service.decision.tally import Tally
 from service.decision.verdict import Finding as Found
-from service.report.document import Finding, VerdictFigures
+from service.report.document import Finding, SingleLook, VerdictFigures
 from service.report.measured import Figure
 from service.store.standing import Rung
 
@@ -60,24 +60,32 @@ def _finding(found: Found, tally: Tally, control: Tally | None, *, both_ways: bo
         both_ways=both_ways,
         warn=found.warn,
         more_pairs=found.more_pairs,
-        single_look=_single_look(tally),
+        single_look=single_look(tally, found.margin, both_ways=both_ways),
         control=None
         if control is None or not control.n
         else Figure(value=(control.harm + control.benefit) / control.n, n=control.n),
     )
 
 
-def _single_look(tally: Tally) -> Figure | None:
-    """Tango's limits over conversations (statistics A7)."""
+def single_look(tally: Tally, margin: float, *, both_ways: bool) -> SingleLook | None:
+    """Tango's test and limits over conversations, and the exact p of single pairs (statistics A7)."""
     if not tally.n:
         return None
-    lower, upper = tango.interval(
-        tally.harm, tally.benefit, tally.n, SINGLE_LOOK_LEVEL, design_effect=design_effect(tally)
-    )
-    return Figure(
-        value=(tally.harm - tally.benefit) / tally.n,
-        lower=lower,
-        upper=upper,
-        level=SINGLE_LOOK_LEVEL,
-        n=tally.n,
+    effect = design_effect(tally)
+    lower, upper = tango.interval(tally.harm, tally.benefit, tally.n, SINGLE_LOOK_LEVEL, design_effect=effect)
+    # A fall beyond the margin is a rise of it with the arms exchanged; an equivalence shows neither.
+    rises = [(tally.harm, tally.benefit)] + [(tally.benefit, tally.harm)] * both_ways
+    return SingleLook(
+        difference=Figure(
+            value=(tally.harm - tally.benefit) / tally.n,
+            lower=lower,
+            upper=upper,
+            level=SINGLE_LOOK_LEVEL,
+            n=tally.n,
+        ),
+        p_value=max(tango.noninferiority_p(b, c, tally.n, margin, design_effect=effect) for b, c in rises),
+        exact_p=max(exact.exact_p(b, c, tally.n, margin) for b, c in rises)
+        if exact.is_cheap(tally.harm, tally.benefit, tally.n)
+        else None,
+        design_effect=effect,
     )

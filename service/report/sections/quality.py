@@ -39,9 +39,9 @@ HEAD = (
     "pairs",
     "harm",
     "benefit",
-    "single_look",
     "control",
 )
+ONE_LOOK = ("criterion", "tango", "p_value", "exact_p", "design_effect")
 
 
 def quality(report: Report, say: Words) -> Section | None:
@@ -86,6 +86,11 @@ def _verdict(report: Report, tier: TierReport, verdict: VerdictFigures, say: Wor
         ),
         numbers_title=say("quality.findings", tier=tier.name),
         open=True,
+    )
+    yield Table(
+        caption=say("quality.single_look", tier=tier.name),
+        head=tuple(say(f"quality.{name}") for name in ONE_LOOK),
+        rows=tuple(TableRow(cells=_looked_once(each, say)) for each in verdict.findings),
     )
     yield Table(
         caption=say("quality.gates", tier=tier.name),
@@ -154,6 +159,16 @@ def _cells(finding: Finding, say: Words) -> tuple[str, ...]:
         ),
         writing.count(finding.harm),
         writing.count(finding.benefit),
-        writing.figure(finding.single_look, writing.points),
         writing.figure(finding.control, writing.per_cent, of="n"),
+    )
+
+
+def _looked_once(finding: Finding, say: Words) -> tuple[str, ...]:
+    looked = finding.single_look
+    return (
+        _labelled(finding, say),
+        writing.figure(None if looked is None else looked.difference, writing.points),
+        writing.or_none(None if looked is None else looked.p_value, writing.probability),
+        writing.or_none(None if looked is None else looked.exact_p, writing.probability),
+        writing.or_none(None if looked is None else looked.design_effect, writing.factor),
     )

@@ -47,7 +47,10 @@ def test_a_whole_job_is_told_with_its_own_numbers(db: Database) -> None:
     (found,) = w8a8.verdict.findings
     assert (found.n, found.harm, found.benefit) == (62, 1, 1)
     assert found.single_look is not None
-    assert found.single_look.level == 0.9
+    assert found.single_look.difference.level == 0.9
+    assert 0 < found.single_look.p_value < 1
+    assert found.single_look.exact_p is not None
+    assert found.single_look.design_effect >= 1
     assert bf16.load is not None
     assert bf16.load.offered == 8 * 200
     ttft = bf16.load.latency(Metric.TTFT)
