@@ -36,7 +36,7 @@ class StructuredOutput:
     """Judges every request that asks for JSON, gives the engine a guide, or offers tools."""
 
     name: ClassVar[str] = "structured_output"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
 
     def applies(self, request: Request) -> bool:
         """By the request alone: a format or guide, a rule that expects JSON, or tools that may be called."""
@@ -243,17 +243,24 @@ _GRAVEST_CALL = (
 
 def _judge_calls(request: Request, answer: Answer) -> Score:
     """Every call must hold; calls may come in any order."""
+    demanded = None if request.tool_choice in ("auto", "required") else request.tool_choice
+    named = any(call.name == demanded for call in answer.tool_calls)
     tools = {tool.name: tool for tool in request.tools}
     failures: list[Score] = []
     for call in answer.tool_calls:
         tool = tools.get(call.name)
-        failure = _unknown(call, tools) if tool is None else _judge_arguments(tool, call, answer)
+        if tool is None:
+            failure: Score | None = _unknown(call, tools)
+        elif named and call.name != demanded:
+            # Whoever runs the calls would run one that was not asked for.
+            failure = _fail("tool_unknown", f"a call of {call.name!r} beside {demanded!r}", call.name)
+        else:
+            failure = _judge_arguments(tool, call, answer)
         if failure is not None:
             failures.append(failure)
     if failures:
         return min(failures, key=lambda each: (_GRAVEST_CALL.index(each.label), each.reason))
-    demanded = request.tool_choice
-    if demanded not in ("auto", "required") and all(call.name != demanded for call in answer.tool_calls):
+    if demanded is not None and not named:
         called = ", ".join(sorted(call.name for call in answer.tool_calls))
         return _fail("tool_missing", f"expected a call of {demanded!r}, found {called}", called)
     return Score(passed=True, label="ok")

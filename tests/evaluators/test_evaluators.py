@@ -11,7 +11,7 @@ from evaluators.score import NotApplicable, score_pair
 
 def test_evaluators_have_their_names_and_versions_in_order() -> None:
     assert [(evaluator.name, evaluator.version) for evaluator in ALL] == [
-        ("structured_output", "2"),
+        ("structured_output", "3"),
         ("long_context_recall", "3"),
         ("refusal", "3"),
         ("tool_use", "2"),

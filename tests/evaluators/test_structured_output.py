@@ -305,7 +305,26 @@ def test_a_demanded_call_must_be_made(make_request: Make) -> None:
     assert label(required, Answer(text="It is", finish_reason="length")) == "truncated"
     assert label(required, Answer(tool_calls=(call(),))) == "ok"
     assert label(named, Answer(tool_calls=(call(),))) == "tool_missing"
-    assert label(named, Answer(tool_calls=(call(), call("now", "{}")))) == "ok"
+    assert label(named, Answer(tool_calls=(call("now", "{}"), call("now", "{}")))) == "ok"
+    assert label(required, Answer(tool_calls=(call(), call("now", "{}")))) == "ok"
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (call(), "a call of 'weather' beside 'now'"),
+        (call(arguments="{"), "a call of 'weather' beside 'now'"),
+        (call("x"), "no tool is called 'x'; offered: now, weather"),
+    ],
+)
+def test_beside_the_named_tool_no_other_may_be_called(
+    other: ToolCall, reason: str, make_request: Make
+) -> None:
+    named = make_request(tools=(WEATHER, NOW), tool_choice="now")
+    for calls in ((other, call("now", "{}")), (call("now", "{}"), other)):
+        found = judged(named, Answer(tool_calls=calls))
+        assert (found.label, found.passed, found.evidence) == ("tool_unknown", False, other.name)
+        assert found.reason == reason
 
 
 def test_a_tool_without_parameters_takes_any_object_and_a_custom_tool_any_text(make_request: Make) -> None:
