@@ -46,8 +46,8 @@ LAST_SEQUENCE = 2**31 - 1
 
 ModelQuery = Annotated[str | None, Query(description="One model instead of all.")]
 EvaluatorQuery = Annotated[str | None, Query(max_length=100, description="One evaluator instead of all.")]
-LabellerQuery = Annotated[
-    str | None, Query(min_length=1, max_length=100, description="Who labels; the token's name by default.")
+TodoQuery = Annotated[
+    bool, Query(description="Leave out what needs no more labels, or has one by this token.")
 ]
 
 
@@ -71,7 +71,6 @@ def adjudication_routes(desk: Desk) -> APIRouter:
         caller: CallerOf,
         model: ModelQuery = None,
         evaluator: EvaluatorQuery = None,
-        labeller: LabellerQuery = None,
     ) -> NextOut:
         """One pair, its sides in random order; never the tier, and never what the evaluator says of it."""
         require(caller, Scope.LABEL, "reading captured text")
@@ -81,7 +80,7 @@ def adjudication_routes(desk: Desk) -> APIRouter:
                 desk.db,
                 opening.keyring,
                 _places(desk, model),
-                labeller=_labeller(caller, labeller),
+                labeller=_labeller(caller),
                 actor=caller.name,
                 now=desk.now(),
                 evaluator=evaluator,
@@ -99,9 +98,9 @@ def adjudication_routes(desk: Desk) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=MOST_ITEMS)] = MOST_ITEMS,
         model: ModelQuery = None,
         evaluator: EvaluatorQuery = None,
-        labeller: LabellerQuery = None,
+        todo: TodoQuery = False,
     ) -> ItemsOut:
-        """In the random order of labelling; with `labeller`, those that they still have."""
+        """In the random order of labelling; with `todo`, those that this token still has to label."""
         require(caller, Scope.LABEL, "reading captured text")
         opening = _opening(desk)
         try:
@@ -114,7 +113,7 @@ def adjudication_routes(desk: Desk) -> APIRouter:
                 after=after,
                 limit=limit,
                 evaluator=evaluator,
-                labeller=labeller,
+                labeller=_labeller(caller) if todo else None,
             )
         except SealBroken as error:
             raise _sealed(error) from error
@@ -125,7 +124,10 @@ def adjudication_routes(desk: Desk) -> APIRouter:
 
     @router.post("/labels", summary="Say which sides pass")
     def label(caller: CallerOf, body: LabelsBody) -> LabelledOut:
-        """Repeating what was said changes nothing; saying something else is a conflict, unless `replace`."""
+        """Repeating what was said changes nothing; saying something else is a conflict, unless `replace`.
+
+        A token labels by its own name: whoever brings in labels of two people counts as one.
+        """
         require(caller, Scope.LABEL, "labelling")
         now = desk.now()
         told = record_labels(
@@ -204,13 +206,23 @@ def _places(desk: Desk, model: str | None) -> Sequence[Where]:
     ]
 
 
-def _labeller(caller: Caller, given: str | None) -> str:
-    name = caller.name if given is None else given
-    if name.startswith(JUDGE):
+def _labeller(caller: Caller, given: str | None = None) -> str:
+    """The name of the token, which no label can be given in another's place."""
+    if caller.name.startswith(JUDGE):
         raise Problem(
-            422, "reserved_labeller", f"{echo(name)}: names that begin with {JUDGE!r} are the judge's own"
+            422,
+            "reserved_labeller",
+            f"{echo(caller.name)}: names that begin with {JUDGE!r} are the judge's own",
         )
-    return name
+    if given is not None and given != caller.name:
+        raise Problem(
+            422,
+            "foreign_labeller",
+            f"this token labels as {echo(caller.name)}, not as {echo(given)}",
+            hint="labels of two people count as two only by a token each: "
+            "tiergate token new NAME --scope label",
+        )
+    return caller.name
 
 
 def _moment(given: str | None, now: float) -> float:

@@ -72,7 +72,9 @@ class ItemsOut(Answer):
 class LabelBody(Body):
     item: ItemId
     label: Label = Field(description="Which sides pass by the rubric; `skip` when it cannot be told.")
-    labeller: Labeller | None = Field(default=None, description="Who says so; the token's name by default.")
+    labeller: Labeller | None = Field(
+        default=None, description="Who says so: the token's name, which need not be told, and no other."
+    )
     at: Annotated[str, StringConstraints(max_length=40)] | None = Field(
         default=None, description="RFC 3339, when it was said; now by default."
     )

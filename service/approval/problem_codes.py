@@ -19,6 +19,7 @@ TITLES: Mapping[str, str] = {
     "body_too_slow": "The body took too long",
     "empty_corpus": "The corpus has no requests to send",
     "foreign_callback": "The callback leads to a place that is not configured",
+    "foreign_labeller": "The label is of somebody else than the token",
     "held": "The text is of a capture that is held",
     "hook_disagrees": "The hook asks about something else than its metadata say",
     "hook_unsaid": "The hook does not say of which kind it is",

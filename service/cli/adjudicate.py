@@ -31,9 +31,6 @@ ModelOption = Annotated[str | None, typer.Option("--model", "-m", help="One mode
 EvaluatorOption = Annotated[
     str | None, typer.Option("--evaluator", "-e", help="One evaluator instead of all.")
 ]
-LabellerOption = Annotated[
-    str | None, typer.Option("--as", metavar="NAME", help="Who labels; the token's name by default.")
-]
 
 group = typer.Typer(
     name="adjudicate",
@@ -67,7 +64,6 @@ def status(
 def following(
     model: ModelOption = None,
     evaluator: EvaluatorOption = None,
-    labeller: LabellerOption = None,
     label: Annotated[
         str | None, typer.Option("--label", help="With --item: say this and ask nothing.")
     ] = None,
@@ -85,10 +81,11 @@ def following(
 
     Both answers stand under a and b, in random order. Say which of them pass by the rubric above them:
     a, b, both, neither, or skip when it cannot be told; q ends. With --json the next item is printed and
-    nothing is asked; --item and --label answer it. Who got which text is written down.
+    nothing is asked; --item and --label answer it. Who got which text is written down. The labeller is the
+    token: give each person one of their own (tiergate token new anna --scope label).
 
     \b
-      tiergate adjudicate next --as anna
+      tiergate adjudicate next
       tiergate adjudicate next --json | jq -r .item.item
       tiergate adjudicate next --item 0f3a... --label both
     """
@@ -98,20 +95,20 @@ def following(
         raise typer.BadParameter(f"a label is one of {', '.join(LABELS)}", param_hint="--label")
     with asking(config, url, token, token_file) as client:
         if label is not None and item is not None:
-            document = client.label([_said(item, label, labeller)], replace=replace)
+            document = client.label([{"item": item, "label": label}], replace=replace)
             tell(document, lambda: labelled_view(document), as_json=as_json)
             raise typer.Exit(CONFLICTS if document["conflicts"] or document["unknown"] else 0)
         if as_json:
-            found = client.next_item(model=model, evaluator=evaluator, labeller=labeller)
+            found = client.next_item(model=model, evaluator=evaluator)
             tell(found, lambda: plain(""), as_json=True)
             return
-        _converse(client, model, evaluator, labeller)
+        _converse(client, model, evaluator)
 
 
-def _converse(client: TiergateClient, model: str | None, evaluator: str | None, labeller: str | None) -> None:
+def _converse(client: TiergateClient, model: str | None, evaluator: str | None) -> None:
     console, done = Console(), 0
     while True:
-        found = client.next_item(model=model, evaluator=evaluator, labeller=labeller)
+        found = client.next_item(model=model, evaluator=evaluator)
         if found["item"] is None:
             console.print(plain(found["why"]), soft_wrap=True)
             break
@@ -119,7 +116,7 @@ def _converse(client: TiergateClient, model: str | None, evaluator: str | None, 
         answer = _ask(console)
         if answer is None:
             break
-        told = client.label([_said(found["item"]["item"], answer, labeller)])
+        told = client.label([{"item": found["item"]["item"], "label": answer}])
         done += told["recorded"]
         if told["conflicts"]:
             console.print(labelled_view(told), soft_wrap=True)
@@ -138,10 +135,6 @@ def _ask(console: Console) -> str | None:
             return said
 
 
-def _said(item: str, label: str, labeller: str | None) -> dict[str, str]:
-    return {"item": item, "label": label, **({} if labeller is None else {"labeller": labeller})}
-
-
 @group.command()
 def export(
     output: Annotated[
@@ -149,7 +142,7 @@ def export(
     ],
     model: ModelOption = None,
     evaluator: EvaluatorOption = None,
-    labeller: LabellerOption = None,
+    todo: Annotated[bool, typer.Option("--todo", help="Only what this token still has to label.")] = False,
     most: Annotated[int | None, typer.Option("--most", min=1, help="So many items at most.")] = None,
     config: ConfigOption = None,
     url: UrlOption = None,
@@ -160,11 +153,11 @@ def export(
 
     The file holds captured text in the clear, is made with mode 0600, and is yours to delete. Broken off, it
     goes on where it ended. Items are in the random order in which they are to be labelled: whoever labels a
-    part of a file takes it from the top. With --as, only what that labeller still has to do.
+    part of a file takes it from the top.
 
     \b
       tiergate adjudicate export pairs.jsonl
-      # fill in "label" (a, b, both, neither, skip) and "labeller", then
+      # fill in "label" (a, b, both, neither, skip), then
       tiergate adjudicate import pairs.jsonl
     """
     after, had = _resume(output)
@@ -174,11 +167,9 @@ def export(
         with open(descriptor, "a", encoding="utf-8", errors="surrogatepass") as file:
             while most is None or written < most:
                 limit = 20 if most is None else min(20, most - written)
-                page = client.items(
-                    after=after, limit=limit, model=model, evaluator=evaluator, labeller=labeller
-                )
+                page = client.items(after=after, limit=limit, model=model, evaluator=evaluator, todo=todo)
                 for each in page["items"]:
-                    file.write(json.dumps({**each, "label": "", "labeller": labeller or ""}) + "\n")
+                    file.write(json.dumps({**each, "label": ""}) + "\n")
                 file.flush()
                 written += len(page["items"])
                 if sys.stderr.isatty():
@@ -213,7 +204,6 @@ def _resume(path: Path) -> tuple[str, int]:
 @group.command(name="import")
 def import_(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines with item and label.")],
-    labeller: LabellerOption = None,
     replace: Annotated[
         bool, typer.Option("--replace", help="Take what the file says where a labeller said otherwise.")
     ] = False,
@@ -225,11 +215,13 @@ def import_(
 ) -> None:
     """Read labels from a file; needs scope label. Exit status 1 when some were left out, which it names.
 
-    Each line has `item` and `label`, perhaps `labeller` and `at` (RFC 3339); what else it has is left alone,
-    and lines with an empty label are still to be done. Reading a file again changes nothing: broken off,
-    just start it anew. A labeller who said something else before is a conflict, named and kept as it was.
+    Each line has `item` and `label`, perhaps `at` (RFC 3339); what else it has is left alone, and lines with
+    an empty label are still to be done. Reading a file again changes nothing: broken off, just start it anew.
+    A labeller who said something else before is a conflict, named and kept as it was. The labels are those of
+    the token's holder; a `labeller` in a line that is another name is refused, for files of two people would
+    count as two although one brought both in.
     """
-    labels, empty = _read(source, labeller)
+    labels, empty = _read(source)
     sums: Counter[str] = Counter()
     left_out: dict[str, list[Any]] = {"conflicts": [], "unknown": []}
     with asking(config, url, token, token_file) as client:
@@ -249,7 +241,7 @@ def import_(
     raise typer.Exit(CONFLICTS if left_out["conflicts"] or left_out["unknown"] else 0)
 
 
-def _read(path: Path, labeller: str | None) -> tuple[list[Mapping[str, str]], int]:
+def _read(path: Path) -> tuple[list[Mapping[str, str]], int]:
     """The labels of a file, and how many lines have none; a wrong line ends the command, by its number."""
     labels: list[Mapping[str, str]] = []
     empty = 0
@@ -257,7 +249,7 @@ def _read(path: Path, labeller: str | None) -> tuple[list[Mapping[str, str]], in
         try:
             written = json.loads(line)
             item, label = written["item"], written["label"]
-            who, at = written.get("labeller") or labeller, written.get("at")
+            who, at = written.get("labeller"), written.get("at")
             if not all(each is None or isinstance(each, str) for each in (item, label, who, at)):
                 raise TypeError("item, label, labeller and at are texts")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

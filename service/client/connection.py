@@ -208,11 +208,9 @@ class TiergateClient:
         """What is queued for people, labelled and agreed."""
         return self._ask("GET", "/api/v1/adjudication", question=_told(model=model))
 
-    def next_item(
-        self, *, model: str | None = None, evaluator: str | None = None, labeller: str | None = None
-    ) -> Document:
+    def next_item(self, *, model: str | None = None, evaluator: str | None = None) -> Document:
         """The next pair to judge, blind."""
-        question = _told(model=model, evaluator=evaluator, labeller=labeller)
+        question = _told(model=model, evaluator=evaluator)
         return self._ask("GET", "/api/v1/adjudication/next", question=question)
 
     def items(
@@ -222,14 +220,14 @@ class TiergateClient:
         limit: int = 20,
         model: str | None = None,
         evaluator: str | None = None,
-        labeller: str | None = None,
+        todo: bool = False,
     ) -> Document:
-        """Pairs to judge, beyond the item `after`."""
-        question = _told(model=model, evaluator=evaluator, labeller=labeller, after=after)
+        """Pairs to judge, beyond the item `after`; `todo`: those that the token still has to label."""
+        question = _told(model=model, evaluator=evaluator, after=after, todo=_flag(todo))
         return self._ask("GET", "/api/v1/adjudication/items", question={**question, "limit": str(limit)})
 
     def label(self, labels: Sequence[Mapping[str, str]], *, replace: bool = False) -> Document:
-        """Say which sides pass: `item`, `label`, perhaps `labeller` and `at`, at most 200 at once."""
+        """Say which sides pass: `item`, `label`, perhaps `at`, at most 200 at once."""
         body = {"labels": [dict(each) for each in labels], "replace": replace}
         return self._ask("POST", "/api/v1/adjudication/labels", body=body)
 

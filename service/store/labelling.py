@@ -66,10 +66,13 @@ def record_labels(
     db: Database, given: Iterable[Given], *, token: str, judge: bool = False, replace: bool = False
 ) -> Recorded:
     """Add what was said; a labeller who said something else before, here or earlier in `given`, is a conflict
-    unless `replace`."""
+    unless `replace`. Of two at once by one labeller the second sees what the first wrote.
+    """
     told = Recorded()
     listed = sorted(given, key=lambda each: (each.item_id, each.labeller))
     with db.write() as connection:
+        for labeller in sorted({each.labeller for each in listed}):
+            db.lock(connection, f"labels of {labeller}")
         ids = sorted({each.item_id for each in listed})
         known = set(
             connection.execute(

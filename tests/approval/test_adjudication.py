@@ -118,15 +118,36 @@ def test_saying_otherwise_is_a_conflict_that_is_named(asked: LiveApi) -> None:
     assert say(client, {"item": item, "label": "b"}, replace=True).json()["replaced"] == 1
 
 
-def test_who_and_when_may_be_told_and_are_kept_with_the_token(asked: LiveApi) -> None:
+def test_when_may_be_told_and_the_labeller_is_the_token(asked: LiveApi) -> None:
     (item,) = queueing_of(asked).add("pf")
     client = asked.client("label")
     asked.clock.at = AT + 500
-    said = {"item": item, "label": "neither", "labeller": "Anna", "at": "2023-11-14T22:15:00Z"}
+    said = {"item": item, "label": "neither", "labeller": "test-label", "at": "2023-11-14T22:15:00Z"}
     assert say(client, said).status_code == 200
     entries = asked.client("approve").get(f"{URL}/access").json()["entries"]
     assert [(each["actor"], each["action"], each["detail"], each["at"]) for each in entries] == [
-        ("test-label", "label", "Anna: neither", "2023-11-14T22:15:00Z")
+        ("test-label", "label", "test-label: neither", "2023-11-14T22:15:00Z")
+    ]
+
+
+def test_one_token_is_one_person_whatever_it_calls_itself(asked: LiveApi) -> None:
+    (item,) = queueing_of(asked).add("pp", by_two=True)
+    client = asked.client("label")
+    mine = {"item": item, "label": "both"}
+    for other in ("ben", "test-approve", "Test-label"):
+        refused = say(client, mine, {**mine, "labeller": other})
+        assert code(refused) == (422, "foreign_labeller")
+        assert "tiergate token new" in refused.json()["hint"]
+    (queue,) = client.get(URL).json()["queues"]
+    assert (queue["labelled"], queue["labellers"]) == (0, [])
+    assert say(client, mine).json()["recorded"] == 1
+    assert client.get(f"{URL}/next").json()["item"] is None
+    second = asked.client("approve")
+    assert second.get(f"{URL}/next").json()["item"]["item"] == item
+    assert say(second, mine).json()["recorded"] == 1
+    (queue,) = client.get(URL).json()["queues"]
+    assert [(each["first"], each["second"]) for each in queue["agreement"]] == [
+        ("test-approve", "test-label")
     ]
 
 
@@ -137,6 +158,7 @@ NO_LABELS: tuple[dict[str, str], ...] = (
     {"at": "2023-11-14T22:15:00"},
     {"at": "2999-01-01T00:00:00Z"},
     {"labeller": "judge:me"},
+    {"labeller": "ben"},
     {"labeller": "a\nb"},
     {"labeller": " "},
     {"tier": "w8a8"},
@@ -173,8 +195,8 @@ def test_items_come_in_pages_and_every_one_is_written_down(asked: LiveApi) -> No
     assert [each["item"] for each in log["entries"]] == ids[:3]
     rest = asked.client("approve").get(f"{URL}/access", params={"after": str(log["next_after"])}).json()
     assert [each["item"] for each in rest["entries"]] == ids[3:]
-    say(client, {"item": ids[0], "label": "both", "labeller": "anna"})
-    todo = client.get(f"{URL}/items", params={"labeller": "anna"}).json()["items"]
+    say(client, {"item": ids[0], "label": "both"})
+    todo = client.get(f"{URL}/items", params={"todo": "true"}).json()["items"]
     assert [each["item"] for each in todo] == ids[1:]
 
 
@@ -208,19 +230,18 @@ def test_the_status_tells_agreement_errors_and_what_labels_correct(asked: LiveAp
         if after is None:
             break
     other = {"a": "b", "b": "a"}
-    for who, wrong in (("anna", None), ("ben", 3)):
+    for who, wrong in (("admin", None), ("label", 3)):
         say(
-            client,
+            asked.client(who),
             *[
                 {
                     "item": each,
-                    "labeller": who,
                     "label": "both" if place < 2 else other[sides[each]] if place == wrong else sides[each],
                 }
                 for place, each in enumerate(harms)
             ],
         )
-    say(client, *[{"item": each, "label": "both", "labeller": "anna"} for each in clean])
+    say(asked.client("admin"), *[{"item": each, "label": "both"} for each in clean])
     given = [Given(item_id=each, labeller="judge:j", said=Said.BOTH, at=AT) for each in (*harms, *clean[:60])]
     record_labels(asked.db, given, token="judge:j", judge=True)
     (queue,) = client.get(URL, params={"model": MODEL}).json()["queues"]
@@ -228,12 +249,17 @@ def test_the_status_tells_agreement_errors_and_what_labels_correct(asked: LiveAp
     assert (queue["queued"], queue["kept"], queue["discordant"]) == (124, 124, 4)
     assert (queue["labelled"], queue["open"], queue["disputed"]) == (123, 1, [harms[3]])
     assert queue["labellers"] == [
-        {"labeller": "anna", "labelled": 124, "skipped": 0},
-        {"labeller": "ben", "labelled": 4, "skipped": 0},
+        {"labeller": "test-admin", "labelled": 124, "skipped": 0},
+        {"labeller": "test-label", "labelled": 4, "skipped": 0},
     ]
     (both,) = queue["agreement"]
-    assert (both["first"], both["second"], both["items"], both["agreed"]) == ("anna", "ben", 4, 3)
-    # By hand: p_e = (2*2 + 2*1)/16, as ben gave three answers: both, both, the same, another.
+    assert (both["first"], both["second"], both["items"], both["agreed"]) == (
+        "test-admin",
+        "test-label",
+        4,
+        3,
+    )
+    # By hand: p_e = (2*2 + 2*1)/16, as the second gave three answers: both, both, the same, another.
     assert both["kappa"] == pytest.approx((3 / 4 - 6 / 16) / (1 - 6 / 16))
     assert queue["evaluator_errors"]["pairs"] == 123
     assert queue["evaluator_errors"]["candidate_sensitivity"] == 1.0
@@ -302,9 +328,7 @@ def test_labels_that_speak_against_a_tier_stand_in_the_way_of_its_approval(local
     say(client, *labels)
     told = local.client().get(f"{url}/verdict").json()
     assert told["decision"] == "undecided"
-    assert any(
-        "refusal: withheld: within the margin of 0.2 by the evaluator" in each for each in told["reasons"]
-    )
+    assert any("withheld: within the margin of 0.2 by the evaluator" in each for each in told["reasons"])
     refused = local.client("approve").put(f"{url}/approval", json={})
     assert code(refused) == (409, "verdict_not_accept")
     assert any("corrected by 110 labels: raw +0.0 pp" in each for each in refused.json()["reasons"])

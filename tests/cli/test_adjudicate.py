@@ -80,13 +80,13 @@ def queue(api: LiveApi) -> dict[str, Any]:
 
 def test_pairs_are_judged_one_after_the_other_until_there_are_none(api: LiveApi) -> None:
     add(api, times=3)
-    done = ran(api, "next", "--as", "anna", given="maybe\na\nBOTH\nskip\n")
+    done = ran(api, "next", given="maybe\na\nBOTH\nskip\n")
     assert done.exit_code == 0, done.output
     assert done.output.count("=== a ===") == 3
     assert done.output.count("which pass?") == 4
     assert "nothing is left for this labeller" in done.output
     assert "3 labelled" in done.output
-    assert queue(api)["labellers"] == [{"labeller": "anna", "labelled": 2, "skipped": 1}]
+    assert queue(api)["labellers"] == [{"labeller": "test-label", "labelled": 2, "skipped": 1}]
 
 
 @pytest.mark.parametrize("end", ["q\n", "quit\n", ""])
@@ -132,7 +132,7 @@ def test_a_file_goes_out_is_filled_in_and_comes_back(api: LiveApi, tmp_path: Pat
     assert all({each["a"]["text"], each["b"]["text"]} == {BASELINE, CANDIDATE} for each in exported)
     assert all(each["label"] == "" for each in exported)
     assert "w8a8" not in path.read_text()
-    filled = [{**each, "label": "both", "labeller": "anna"} for each in exported[:20]] + exported[20:]
+    filled = [{**each, "label": "both", "labeller": "test-label"} for each in exported[:20]] + exported[20:]
     path.write_text("\n".join(map(json.dumps, filled)) + "\n")
     back = ran(api, "import", "pairs.jsonl")
     assert back.exit_code == 0, back.output
@@ -169,16 +169,33 @@ def test_conflicts_and_strangers_of_a_file_are_named_and_the_rest_is_taken(
     api: LiveApi, tmp_path: Path
 ) -> None:
     first, second = add(api, times=2)
-    ran(api, "next", "--item", first, "--label", "a", "--as", "anna")
+    ran(api, "next", "--item", first, "--label", "a")
     told = [{"item": first, "label": "b"}, {"item": second, "label": "b"}, {"item": "0" * 32, "label": "b"}]
     (tmp_path / "labels.jsonl").write_text("\n".join(map(json.dumps, told)))
-    done = ran(api, "import", "labels.jsonl", "--as", "anna")
+    done = ran(api, "import", "labels.jsonl")
     assert done.exit_code == 1
-    assert f"conflict: anna said a of {first} before, now b" in done.output
+    assert f"conflict: test-label said a of {first} before, now b" in done.output
     assert f"unknown: {'0' * 32}" in done.output
     assert "1 recorded" in done.output
-    assert ran(api, "import", "labels.jsonl", "--as", "anna", "--replace").exit_code == 1
+    assert ran(api, "import", "labels.jsonl", "--replace").exit_code == 1
     assert queue(api)["labelled"] == 2
+
+
+def test_a_file_of_another_labeller_is_refused_and_says_what_to_do(api: LiveApi, tmp_path: Path) -> None:
+    (item,) = add(api, by_two=True)
+    (tmp_path / "labels.jsonl").write_text(json.dumps({"item": item, "label": "a", "labeller": "ben"}))
+    refused = ran(api, "import", "labels.jsonl")
+    assert refused.exit_code != 0
+    assert "this token labels as" in refused.output
+    assert "tiergate token new NAME --scope label" in refused.output
+    assert queue(api)["labelled"] == 0
+
+
+def test_what_a_token_has_labelled_can_be_left_out_of_a_file(api: LiveApi, tmp_path: Path) -> None:
+    first, second = add(api, times=2)
+    ran(api, "next", "--item", first, "--label", "a")
+    assert ran(api, "export", "pairs.jsonl", "--todo").exit_code == 0
+    assert [each["item"] for each in lines(tmp_path / "pairs.jsonl")] == [second]
 
 
 WRONG = {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from random import Random
+from threading import Barrier, BrokenBarrierError
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import Engine, event, func, select
 
 from service.store.access_log import read_access
 from service.store.adjudicated import labelled_items, labels_at, queue_counts
@@ -17,7 +20,7 @@ from service.store.capture import Keyring, SealBroken
 from service.store.database import Database, open_database
 from service.store.evidence import Place
 from service.store.judge_queue import claim_for_judge, note_judge, open_for_judge, release_judged
-from service.store.labelling import Conflict, Given, Said, record_labels
+from service.store.labelling import Conflict, Given, Recorded, Said, record_labels
 from tests.adjudicating import BASELINE, CANDIDATE, KEYRING, Queueing
 
 HERE = [Where("m", "w8a8", "e1")]
@@ -138,6 +141,38 @@ def test_who_says_two_things_of_an_item_at_once_contradicts_the_first(
     replaced = record_labels(database, both[:2], token="ops", replace=True)
     assert (replaced.unchanged, replaced.replaced) == (1, 1)
     assert record_labels(database, both[1:2], token="ops").unchanged == 1
+
+
+def test_of_two_who_say_different_things_by_one_name_at_once_one_is_a_conflict(
+    queueing: Queueing, database: Database
+) -> None:
+    """Both go on when both have read what was said before, or one of them cannot until the other is done."""
+    first, second = queueing.add("pf", 2)
+    both_read = Barrier(2)
+
+    def wait(*told: object) -> None:
+        statement = str(told[2])
+        if statement.startswith("SELECT") and "FROM adjudication_labels" in statement:
+            with suppress(BrokenBarrierError):
+                both_read.wait(timeout=0.5)
+
+    def record_as(said: Said, *items: str) -> Recorded:
+        given = [Given(item_id=item, labeller="anna", said=said, at=NOW) for item in items]
+        return record_labels(database, given, token="anna")
+
+    event.listen(Engine, "after_cursor_execute", wait)
+    try:
+        with ThreadPoolExecutor(2) as pool:
+            asked = [
+                pool.submit(record_as, Said.A, first, second),
+                pool.submit(record_as, Said.B, second, first),
+            ]
+            one, other = (each.result() for each in asked)
+    finally:
+        event.remove(Engine, "after_cursor_execute", wait)
+    assert sorted((one.recorded, other.recorded)) == [0, 2]
+    assert sorted((len(one.conflicts), len(other.conflicts))) == [0, 2]
+    assert [each.action for each in read_access(database)] == ["label", "label"]
 
 
 def test_who_saw_which_text_is_written_down(queueing: Queueing, database: Database) -> None:
