@@ -27,7 +27,11 @@ OWN_PROOF = ("/gates/flagger/", "/gates/github", "/gates/gitlab/")
 LABELLING = "/api/v1/adjudication/"
 """What is written below changes no tier: labels."""
 MAX_CREDENTIALS = 1024
-"""Characters of an Authorization header; no token is near."""
+"""Characters of what may be a token of ours; none is near."""
+MAX_ID_TOKEN = 8192
+"""Characters of a JSON Web Token: GitHub's and GitLab's have two thousand, those with many groups more."""
+MAX_AUTHORIZATION = 12 * 1024
+"""Characters of an Authorization header: the longest token in base64, as a password."""
 FORWARDING = frozenset(
     {"forwarded", "x-real-ip", "x-client-ip", "via", "cf-connecting-ip", "true-client-ip", "cdn-loop"}
 )
@@ -53,6 +57,7 @@ class Caller:
     """Who asks: a token's name, or nobody in particular on this machine."""
 
     name: str
+    """Of a JSON Web Token: its issuer and its subject."""
     scope: Scope | None
     models: frozenset[str] | None = None
     """The only ones it may ask about; None = all."""
@@ -134,7 +139,7 @@ def credentials(head: Head, path: str = "") -> str | None:
         return None
     if len(shown) > 1:
         raise unauthorized("the request has more than one Authorization header")
-    if len(shown[0]) > MAX_CREDENTIALS or not shown[0].isascii():
+    if len(shown[0]) > MAX_AUTHORIZATION or not shown[0].isascii():
         raise unauthorized("the Authorization header cannot be a token")
     kind, _, secret = shown[0].partition(" ")
     if kind.lower() == "basic" and (head.is_read or path.startswith(GATES)):
@@ -144,7 +149,14 @@ def credentials(head: Head, path: str = "") -> str | None:
     secret = secret.strip()
     if not secret or not secret.isprintable() or " " in secret:
         raise unauthorized("the Authorization header has no token")
+    if len(secret) > (MAX_ID_TOKEN if is_id_token(secret) else MAX_CREDENTIALS):
+        raise unauthorized("the Authorization header is longer than any token")
     return secret
+
+
+def is_id_token(secret: str) -> bool:
+    """Whether it has the form of a JSON Web Token, signed or not; tokens of ours have no dots."""
+    return _ID_TOKEN.fullmatch(secret) is not None
 
 
 def is_local(head: Head) -> bool:
@@ -187,6 +199,7 @@ def require(caller: Caller, needed: Scope, purpose: str) -> None:
     )
 
 
+_ID_TOKEN = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _HOST = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^:\[\]@\s]+?)\.?)(?::\d*)?")
 
 

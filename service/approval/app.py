@@ -11,7 +11,7 @@ from fastapi.security import HTTPBearer
 from starlette.routing import BaseRoute
 
 from service.approval import documents, probes
-from service.approval.access import Caller, widest
+from service.approval.access import Caller, is_id_token, widest
 from service.approval.adjudication import adjudication_routes
 from service.approval.approvals import approval_routes
 from service.approval.asker import Asker
@@ -32,6 +32,7 @@ from service.approval.epochs import epoch_routes
 from service.approval.errors import install
 from service.approval.failures import Failures
 from service.approval.gatekeeper import FindCaller, Gatekeeper
+from service.approval.id_tokens import IdTokens
 from service.approval.interventions import intervention_routes
 from service.approval.jobs import job_routes
 from service.approval.ladders import ladder_routes
@@ -91,7 +92,8 @@ def create_app(
     )
     app.add_middleware(TokenInPath)
     install(app)
-    bearer = Depends(HTTPBearer(auto_error=False, description="`tiergate token new` makes one."))
+    described = "`tiergate token new` makes one; or a JSON Web Token of an issuer in `api.oidc`."
+    bearer = Depends(HTTPBearer(auto_error=False, description=described))
     api = APIRouter(prefix=API, responses=REFUSALS, dependencies=[bearer])
     changing = (approval_routes, intervention_routes, job_routes)
     reading = (ladder_routes, verdict_routes, detail_routes, epoch_routes)
@@ -112,11 +114,17 @@ def create_app(
 
 
 def _finder(desk: Desk) -> FindCaller:
+    id_tokens = IdTokens(desk.config.issuers, desk.now)
+
     def find(secret: str) -> Caller | None:
-        token = tokens.lookup(desk.db, secret, desk.now())
-        if token is None:
-            return None
-        narrow(token.models)  # of the hooks, which show their token in the body; the door does it for others
-        return Caller(name=token.name, scope=widest(token.scopes), models=token.models)
+        if id_tokens and is_id_token(secret):
+            caller = id_tokens.caller_of(secret)
+        else:
+            token = tokens.lookup(desk.db, secret, desk.now())
+            if token is None:
+                return None
+            caller = Caller(name=token.name, scope=widest(token.scopes), models=token.models)
+        narrow(caller.models)  # of the hooks, which show their token in the body; the door does it for others
+        return caller
 
     return find

@@ -13,6 +13,7 @@ from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder
 from service.store.capture import Keyring
 from service.store.gate_terms import NO_GATES, GateTerms
+from service.store.issuer_terms import IssuerTerms
 from service.store.job_terms import JobTerms
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
@@ -67,6 +68,8 @@ class ApiConfig:
     """Host headers answered, without port; a page that rebinds its own name to 127.0.0.1 has another."""
     allowed_origins: tuple[str, ...] = ()
     """Origins of pages elsewhere that may write, such as `https://ops.example`."""
+    issuers: tuple[IssuerTerms, ...] = ()
+    """Whose JSON Web Tokens are taken beside tokens of ours; each is there once."""
     loopback_reads: bool = True
     """Whether a caller on this machine may read without a token."""
     max_body: int = 64 * 1024

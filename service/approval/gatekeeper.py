@@ -51,7 +51,7 @@ LARGEST_HOOK = 1024 * 1024
 """Bytes of a body that a tool sends and whose sender is known only after it was read."""
 
 FindCaller = Callable[[str], Caller | None]
-"""The owner of a secret, None when nobody has it; may block."""
+"""The owner of a secret, None when nobody has it; Problem when it knows why not. May block."""
 Count = Callable[[Scope, int], None]
 """Told the scope and the status of every answer."""
 
@@ -141,7 +141,12 @@ class Gatekeeper:
     async def _owner(self, peer: str, secret: str) -> Caller:
         """Whose secret it is; 401 for a wrong one, 429 after many of them from one address."""
         self._failures.check(peer, secret)
-        caller = await run_in_threadpool(self._find_caller, secret)
+        try:
+            caller = await run_in_threadpool(self._find_caller, secret)
+        except Problem as problem:
+            if problem.status < 500:  # an outage of whoever could tell is no wrong token
+                self._failures.note(peer, secret, right=False)
+            raise
         self._failures.note(peer, secret, right=caller is not None)
         if caller is None:
             raise unauthorized("the token is unknown, revoked or expired")

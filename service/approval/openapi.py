@@ -32,7 +32,7 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         422: "A field or parameter is not what it should be.",
         429: "Too many wrong tokens came from this address.",
         500: "The API met an error of its own.",
-        503: "The database does not answer.",
+        503: "The database, or the issuer of a JSON Web Token, does not answer.",
     }.items()
 }
 OF_BODIES = {

@@ -33,6 +33,7 @@ TITLES: Mapping[str, str] = {
     "invalid_manifest": "The manifest is not one of a shadow job",
     "invalid_plan": "The plan of the shadow job cannot be",
     "invalid_request": "A field or parameter is not what it should be",
+    "issuer_down": "The issuer of the token cannot be asked",
     "job_runs": "A shadow job of the model runs",
     "metadata_unknown": "The metadata of the hook are not known",
     "method_not_allowed": "The path does not have that method",

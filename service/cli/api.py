@@ -107,6 +107,7 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         control_on_serving=settings.shadow.on_serving,
         allowed_hosts=(*settings.api.allowed_hosts, settings.api.host),
         allowed_origins=settings.api.allowed_origins,
+        issuers=settings.api.issuers,
         promotion=settings.promotion,
         gates=settings.gates,
         jobs=job_terms_of(settings, db),

@@ -18,6 +18,7 @@ from service.settings.ladders import build_ladder, build_probe, build_rule, refu
 from service.settings.limits import refuse_limits_that_cannot_hold
 from service.settings.money_shape import build_money
 from service.settings.nearest import nearest
+from service.settings.oidc import build_issuers
 from service.settings.policies import build_policy
 from service.settings.problems import Findings
 from service.settings.promotion import build_promotion
@@ -75,6 +76,7 @@ def build(
     corpus = build_corpus(shape.corpus, findings)
     routes_from = places.routes_from(shape.proxy.routes, beside, findings)
     gates = build_gates(shape.gates, ladders, beside=beside, findings=findings)
+    issuers = build_issuers(shape.api.oidc, ladders, beside=beside, findings=findings)
     refuse_limits_that_cannot_hold(shape, findings)
     if shape.proxy.default_model is not None and shape.proxy.default_model not in shape.models:
         known = nearest(shape.proxy.default_model, shape.models)
@@ -155,6 +157,7 @@ def build(
             port=api_listen.port,
             allowed_hosts=(*ApiListen().allowed_hosts, *shape.api.allowed_hosts),
             allowed_origins=tuple(shape.api.allowed_origins),
+            issuers=issuers,
         ),
         shadow=ShadowPlan(
             on_serving=shape.shadow.on_serving,

@@ -39,12 +39,13 @@ def _called_url(given: str) -> str:
         raise ValueError("credentials do not belong in a URL; they are read from files")
     if parts.query or parts.fragment:
         raise ValueError(expected)
-    if parts.scheme == "http" and not _is_here(parts.hostname):
+    if parts.scheme == "http" and not is_here(parts.hostname):
         raise ValueError("a token is sent there: write https://")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
-def _is_here(host: str) -> bool:
+def is_here(host: str) -> bool:
+    """Whether it is this machine, by a name or an address that nobody else can have."""
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:

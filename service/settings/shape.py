@@ -30,6 +30,7 @@ from service.settings.forms import (
 )
 from service.settings.gates import GatesShape
 from service.settings.money_shape import MoneyShape
+from service.settings.oidc import IssuerShape
 from service.settings.policy_shape import PolicyShape
 from service.settings.shadow_job import ShadowJobShape
 
@@ -198,6 +199,9 @@ class ApiShape(Shape):
     )
     allowed_origins: list[Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]] = Field(
         default_factory=list, description="Origins of pages elsewhere that may write."
+    )
+    oidc: list[IssuerShape] = Field(
+        default_factory=list, description="Issuers whose JSON Web Tokens are taken beside our own tokens."
     )
 
 

@@ -20,6 +20,7 @@ from service.settings.money_shape import Money as Money
 from service.settings.shadow_job import DEFAULT_SHADOW_JOB, ShadowJob
 from service.store.capture import Keyring
 from service.store.gate_terms import NO_GATES, GateTerms
+from service.store.issuer_terms import IssuerTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,8 @@ class ApiListen:
     """Values of the Host header without port; a web page must not reach a loopback API by another name."""
     allowed_origins: tuple[str, ...] = ()
     """Origins of pages elsewhere that may write; the API's own pages always may."""
+    issuers: tuple[IssuerTerms, ...] = ()
+    """Whose JSON Web Tokens are taken beside tokens of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from service.settings.fleet_shape import BackendShape, HeaderShape, ModelShape, 
 from service.settings.forms import Shape
 from service.settings.gates import CheckShape, DeploymentShape, GithubShape, GitlabShape, RuleShape
 from service.settings.money_shape import StepShape
+from service.settings.oidc import ClaimRuleShape, IssuerShape
 from service.settings.policy_shape import CriterionShape
 from service.settings.shape import TiergateShape, TlsShape
 from tests.settings.test_load import Loaded
@@ -54,6 +55,8 @@ EVERY_ROW = [
     *rows(GitlabShape),
     *rows(CheckShape),
     *rows(DeploymentShape),
+    *rows(IssuerShape),
+    *rows(ClaimRuleShape),
 ]
 
 

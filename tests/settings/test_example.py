@@ -50,7 +50,7 @@ def test_what_is_switched_off_shows_the_default_unless_there_is_none() -> None:
         )
         default = getattr(own, section)
         for name in type(said).model_fields:
-            if name in ("criteria", "default_model", "tls", "tenant_share_cap", "routes"):
+            if name in ("criteria", "default_model", "tls", "tenant_share_cap", "routes", "oidc"):
                 continue
             if name == "capture":
                 said_capture = said.capture.model_copy(update={"key_file": None})

@@ -1,0 +1,165 @@
+"""The part of `tiergate.yaml` under `api.oidc`, and the values it becomes: whose tokens are taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field
+
+from service import tls
+from service.fleet import Ladder
+from service.settings.forms import Name, Shape
+from service.settings.gates import is_here
+from service.settings.nearest import nearest
+from service.settings.problems import Findings, Place
+from service.settings.secrets import SecretUnreadable, read_text
+from service.store.issuer_terms import ClaimRule, IssuerTerms
+
+PLACE: Place = ("api", "oidc")
+
+OWN_CLAIMS: Mapping[str, frozenset[str]] = {
+    "https://token.actions.githubusercontent.com": frozenset(
+        {
+            "sub",
+            "repository",
+            "repository_id",
+            "repository_owner",
+            "repository_owner_id",
+            "job_workflow_ref",
+            "workflow_ref",
+        }
+    ),
+    "https://gitlab.com": frozenset(
+        {
+            "sub",
+            "project_path",
+            "project_id",
+            "namespace_path",
+            "namespace_id",
+            "user_id",
+            "user_login",
+            "user_email",
+        }
+    ),
+}
+"""Issuers at which everybody can get tokens, and their claims whose values are not everybody's to choose."""
+
+
+def _issuer_url(given: str) -> str:
+    """As it is: its tokens have it letter for letter, with or without a slash at the end."""
+    expected = f"expected https://HOST[:PORT][/PATH], got {given!r}"
+    try:
+        parts = urlsplit(given)
+        port = parts.port
+    except ValueError:
+        raise ValueError(expected) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise ValueError(expected)
+    if not given.isascii() or not given.isprintable() or " " in given or "?" in given or "#" in given:
+        raise ValueError(expected)
+    if "@" in parts.netloc:
+        raise ValueError("credentials do not belong in a URL")
+    if parts.scheme == "http" and not is_here(parts.hostname):
+        raise ValueError("whoever could change its keys on their way could sign as anybody: write https://")
+    return given
+
+
+IssuerUrl = Annotated[str, AfterValidator(_issuer_url), Field(max_length=500)]
+Text = Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class ClaimRuleShape(Shape):
+    """What a claim with one value is worth."""
+
+    claim: Text = Field(description="Name of a claim: a text, or a list of texts such as groups.")
+    equals: Text = Field(description="What it has to be, letter for letter, or have in its list.")
+    scope: Literal["read", "label", "approve", "admin"] = Field(
+        description="`read`, `label`, `approve` or `admin`; each includes those before it."
+    )
+    models: Annotated[list[Name], Field(min_length=1)] | None = Field(
+        default=None, description="The only models it is for; all of them without it."
+    )
+
+
+class IssuerShape(Shape):
+    """Who signs tokens, for whom they have to be, and what they allow."""
+
+    issuer: IssuerUrl = Field(description="Its URL, letter for letter as its tokens have it in `iss`.")
+    audience: Text = Field(description="What its tokens have to be for (`aud`).")
+    jwks_uri: IssuerUrl | None = Field(
+        default=None,
+        description="Where its keys are; by default where its discovery document says, on its own host.",
+    )
+    ca_file: str | None = Field(
+        default=None, description="PEM file of authorities to trust there instead of the system's."
+    )
+    scopes: Annotated[list[ClaimRuleShape], Field(min_length=1)] = Field(
+        description="What its claims are worth; the first that fits counts, and without one a token is "
+        "refused."
+    )
+
+
+def build_issuers(
+    shapes: Sequence[IssuerShape], ladders: Mapping[str, Ladder], *, beside: Path, findings: Findings
+) -> tuple[IssuerTerms, ...]:
+    """The terms; `findings` says what stands in their way."""
+    found: list[IssuerTerms] = []
+    for index, shape in enumerate(shapes):
+        here = (*PLACE, index)
+        if any(shape.issuer == earlier.issuer for earlier in found):
+            findings.add((*here, "issuer"), "stands in this list twice; add to the `scopes` of the first")
+        own = OWN_CLAIMS.get(shape.issuer.rstrip("/"))
+        for place, rule in enumerate(shape.scopes):
+            _check_rule(rule, own, ladders, (*here, "scopes", place), findings)
+        found.append(
+            IssuerTerms(
+                issuer=shape.issuer,
+                audience=shape.audience,
+                rules=tuple(_rule(rule) for rule in shape.scopes),
+                jwks_uri=shape.jwks_uri,
+                ca=_ca(beside, shape.ca_file, (*here, "ca_file"), findings),
+            )
+        )
+    return tuple(found)
+
+
+def _check_rule(
+    rule: ClaimRuleShape,
+    own: frozenset[str] | None,
+    ladders: Mapping[str, Ladder],
+    place: Place,
+    findings: Findings,
+) -> None:
+    if own is not None and rule.claim not in own:
+        findings.add(
+            (*place, "claim"),
+            f"anybody there can have a token with this claim; take one of {', '.join(sorted(own))}",
+        )
+    for number, model in enumerate(rule.models or ()):
+        if model not in ladders:
+            meant = nearest(model, ladders) if ladders else "none"
+            findings.add((*place, "models", number), f"no model has this name; did you mean `{meant}`?")
+
+
+def _rule(shape: ClaimRuleShape) -> ClaimRule:
+    return ClaimRule(
+        claim=shape.claim,
+        equals=shape.equals,
+        scope=shape.scope,
+        models=None if shape.models is None else frozenset(shape.models),
+    )
+
+
+def _ca(beside: Path, file: str | None, place: Place, findings: Findings) -> str | None:
+    if file is None:
+        return None
+    try:
+        text = read_text(beside / Path(file).expanduser())
+        tls.connecting(ca=text)
+    except (SecretUnreadable, tls.TlsUnusable) as error:
+        findings.add(place, str(error))
+        return None
+    return text
