@@ -240,3 +240,19 @@ def test_what_cannot_be_compared_is_told(report: Report, kept: Path, tmp_path: P
 def test_a_manifest_inside_an_answer_of_the_api_is_read(report: Report, tmp_path: Path) -> None:
     path = put(tmp_path, "answer.json", {"digest": "x", "manifest": manifest(report)})
     assert document("compare", path, path)["label"] == "none of the six variables changed"
+
+
+def test_what_differs_besides_is_listed(report: Report, tmp_path: Path) -> None:
+    now = manifest(report)
+    now["seed"] = 8
+    files = (put(tmp_path, "was.json", manifest(report)), put(tmp_path, "now.json", now))
+    assert "Differs too:\n  seed: was 20261130, is 8\n" in ran("compare", *files).stdout
+
+
+def test_a_report_without_an_slo_or_a_block_without_a_time_is_refused(
+    report: Report, kept: Path, tmp_path: Path
+) -> None:
+    bare = put(tmp_path, "bare.json", replace(report, slo_tpot_seconds=None))
+    assert "has no SLO of TPOT" in ran("batch", bare, code=2).output
+    path = job(report, tmp_path, block(report, part="slo", started_at=None))
+    assert "started_at of a block is a moment" in ran("diagnose", kept, "--job", path, code=2).output
