@@ -178,7 +178,7 @@ def test_few_wait_for_one_that_is_slow(issuer: Issuer, clock: Clock) -> None:
     keys = IssuerKeys(issuer.terms(fetch_seconds=0.5), clock)
     with ThreadPoolExecutor(30) as pool:
         told = list(pool.map(lambda _: complaint(keys), range(30)))
-    assert issuer.asked == [DISCOVERY]
+    assert len(issuer.asked) <= 1, "one looks for all"
     assert set(told) <= {
         "no answer within 0.5 s",
         "its keys are being fetched, and enough requests wait for them",
