@@ -51,7 +51,8 @@ def test_an_accepted_tier_is_approved_serves_and_is_published(api: LiveApi) -> N
     assert change["approval"]["by"] == "test-approve"
     assert change["approval"]["artifact"] == DIGEST
     assert change["approval"]["override"] is False
-    assert change["approval"]["evaluators"] == {"structured_output": "1", "refusal": "1"}
+    judging = {"structured_output": "1", "refusal": "1", "field_agreement": "1"}
+    assert change["approval"]["evaluators"] == judging
     assert serving(api) == "w8a8"
     assert verify(api.db) is None
 

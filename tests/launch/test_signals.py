@@ -66,8 +66,8 @@ report = int(sys.argv[1])
 assert has_terminal()
 with stop_signals() as told:
     told.on_reload = lambda: os.write(report, b"reload ")
-    os.write(report, b"begun ")
     try:
+        os.write(report, b"begun ")
         while True:
             time.sleep(60)
     except ToldToStop as stop:
