@@ -68,6 +68,8 @@ SCHEDULE = {
 """Seconds between runs, by task of the guard."""
 CALLBACK_SECONDS = 5.0
 """Between two runs of what answers pipelines; scheduled only where one is configured."""
+WEBHOOK_SECONDS = 5.0
+"""Between two looks at what webhooks are owed; scheduled only where one is configured."""
 RESCORE_SECONDS = 60.0
 """Between two runs of what judges kept answers again; by workers that replay, since it takes their time."""
 JUDGE_SECONDS = 60.0
@@ -83,6 +85,8 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
     if settings.adjudication.judge is not None:
         replaying[tasks.JUDGE] = JUDGE_SECONDS
     guarding = SCHEDULE | ({tasks.CALLBACKS: CALLBACK_SECONDS} if settings.gates.any else {})
+    if settings.webhooks:
+        guarding |= {tasks.WEBHOOKS: WEBHOOK_SECONDS}
     app = Celery("tiergate", broker=settings.broker_url, set_as_current=False)
     app.conf.update(
         accept_content=["json"],

@@ -99,7 +99,7 @@ def answer_callbacks(answerer: Answerer, *, now: float) -> None:
         except Unanswered as error:
             answerer.silent |= GITLAB
             log.error("deployments that wait cannot be seen: %s", error)
-    for callback in due(answerer.db, now, limit=MOST_AT_ONCE):
+    for callback in due(answerer.db, now, limit=MOST_AT_ONCE, tools={GITHUB} | GITLAB):
         if answerer.clock() > ends:
             return
         if callback.tool in answerer.silent or not take(answerer.db, callback, now=now):

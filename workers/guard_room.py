@@ -15,6 +15,7 @@ from workers.observe import observe
 from workers.sweeper import Sweeper
 from workers.tasks import GuardRoom
 from workers.watching import Guard, nothing_done
+from workers.webhooks import open_postman
 
 RETENTION_SECONDS = 30 * 86_400.0
 
@@ -58,6 +59,7 @@ def open_guard_room(
         observe=lambda now: observe(db, settings.ladders, settings.declared, now=now),
         counts=WorkerCounts(captures.redis, worker=worker),
         answerer=open_answerer(db, settings.ladders, question, settings.gates),
+        postman=open_postman(db, settings.ladders, question, settings.webhooks),
         # Beyond the life of any capture, or a late message would be counted again.
         retention_seconds=max(RETENTION_SECONDS, 2.0 * mirroring.ttl_seconds),
     )

@@ -31,6 +31,7 @@ from workers.replay import Bench, replay_batch
 from workers.rescoring import rescore
 from workers.sweeper import Sweeper, Swept, sweep
 from workers.watching import Guard
+from workers.webhooks import Postman, send_webhooks
 
 log = logging.getLogger("tiergate.worker")
 
@@ -41,6 +42,7 @@ RETAIN = "workers.tasks.retain"
 CLOSE = "workers.tasks.close_conversations"
 OBSERVE = "workers.tasks.observe_engines"
 CALLBACKS = "workers.tasks.answer_callbacks"
+WEBHOOKS = "workers.tasks.send_webhooks"
 RESCORE = "workers.tasks.rescore_kept"
 JUDGE = "workers.tasks.judge_items"
 COLUMNS_KEPT_SECONDS = 180 * 86_400.0
@@ -59,11 +61,14 @@ class GuardRoom:
     counts: WorkerCounts
     answerer: Answerer
     """Gives pipelines the answers that are owed to them."""
+    postman: Postman
+    """Tells receivers of webhooks what they are owed."""
     retention_seconds: float
     """How long settlements and the reasons beside pairs are kept."""
 
     def close(self) -> None:
         self.answerer.close()
+        self.postman.close()
         self.guard.captures.close()
         self.guard.db.close()
 
@@ -145,6 +150,10 @@ def register(
         """Call back the pipelines that wait for a judgement."""
         answer_callbacks(room.answerer, now=time.time())
 
+    def tell_webhooks(room: GuardRoom) -> None:
+        """Note what webhooks are owed and begin to tell it."""
+        send_webhooks(room.postman, now=time.time())
+
     # Not shared: Celery would put them into every other app of the process as well.
     app.task(replay_captures, name=REPLAY_TASK, bind=True, shared=False)
     app.task(rescore_kept, name=RESCORE, shared=False)
@@ -158,6 +167,7 @@ def register(
         WATCH_ROUTES: watch_routes,
         RETAIN: retain_settled,
         CALLBACKS: answer_pipelines,
+        WEBHOOKS: tell_webhooks,
     }
     for name, work in guarded.items():
         app.task(_in_room(name, work, guard_room), name=name, shared=False)

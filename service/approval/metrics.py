@@ -88,12 +88,11 @@ class Standings(Collector):
     def _callbacks(self) -> GaugeMetricFamily:
         family = GaugeMetricFamily(
             "tiergate_callbacks",
-            "Answers owed to GitHub and GitLab in the last 30 days, by what became of them.",
+            "Answers owed to GitHub and GitLab, and messages to webhooks, by what became of them.",
             labels=("tool", "state"),
         )
-        if self._desk.config.gates.any:
-            for (tool, state), amount in count_callbacks(self._desk.db).items():
-                family.add_metric((tool, state.value), amount)
+        for (tool, state), amount in count_callbacks(self._desk.db).items():
+            family.add_metric((tool, state.value), amount)
         return family
 
 

@@ -28,6 +28,7 @@ from service.settings.shape import TiergateShape
 from service.settings.units import listen_or_socket
 from service.settings.values import ApiListen, ProbePlan, Settings, ShadowPlan
 from service.settings.variables import complaints_of
+from service.settings.webhooks import build_webhooks
 
 NO_REDIS = "redis://127.0.0.1:6379/0"
 """Taken when nothing names a Redis and no embedded one has run; the proxy serves without it."""
@@ -77,6 +78,7 @@ def build(
     routes_from = places.routes_from(shape.proxy.routes, beside, findings)
     gates = build_gates(shape.gates, ladders, beside=beside, findings=findings)
     issuers = build_issuers(shape.api.oidc, ladders, beside=beside, findings=findings)
+    webhooks = build_webhooks(shape.webhooks, shape.models, beside=beside, findings=findings)
     refuse_limits_that_cannot_hold(shape, findings)
     if shape.proxy.default_model is not None and shape.proxy.default_model not in shape.models:
         known = nearest(shape.proxy.default_model, shape.models)
@@ -172,6 +174,7 @@ def build(
         evaluators=tuple(each for each in judging if each.name in asked or each not in ASKED_FOR),
         adjudication=adjudication,
         gates=gates,
+        webhooks=webhooks,
         probe=probe,
         probes={name: build_probe(model.probe, probe) for name, model in shape.models.items()},
         answer_rules={name: build_rule(model.structured_output) for name, model in shape.models.items()},

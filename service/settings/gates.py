@@ -6,6 +6,7 @@ A URL is called with a token of ours, so it comes from here and from no request 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -26,8 +27,9 @@ from service.store.gate_terms import GateTarget, GateTerms, GithubTerms, GitlabT
 PLACE: Place = ("gates",)
 
 
-def _called_url(given: str) -> str:
-    expected = f"expected https://HOST[:PORT][/PATH], got {given!r}"
+def called_url(given: str, *, secret: bool = False) -> str:
+    """What may be called; a URL that is a secret may have a query, and no message repeats it."""
+    expected = "expected https://HOST[:PORT][/PATH]" + ("" if secret else f", got {given!r}")
     try:
         parts = urlsplit(given)
         port = parts.port
@@ -37,10 +39,14 @@ def _called_url(given: str) -> str:
         raise ValueError(expected)
     if parts.username is not None or parts.password is not None:
         raise ValueError("credentials do not belong in a URL; they are read from files")
-    if parts.query or parts.fragment:
+    if parts.fragment or (parts.query and not secret):
         raise ValueError(expected)
     if parts.scheme == "http" and not is_here(parts.hostname):
         raise ValueError("a token is sent there: write https://")
+    if secret:
+        if not re.fullmatch(r"[!-~]+", given):
+            raise ValueError(expected)
+        return given
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
@@ -52,7 +58,7 @@ def is_here(host: str) -> bool:
         return False
 
 
-CalledUrl = Annotated[str, AfterValidator(_called_url)]
+CalledUrl = Annotated[str, AfterValidator(called_url)]
 Basis = Literal["approval", "verdict"]
 Repository = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$")]
 Project = Annotated[str, Field(pattern=r"^[^/\s?#]+(/[^/\s?#]+)+$", max_length=1000)]
@@ -161,7 +167,7 @@ def _github(
         secret=_secret(beside, shape.secret_file, (*place, "secret_file"), findings),
         environments=_targets(named, shape.environments, ladders, (*place, "environments"), findings),
         wait_seconds=shape.wait,
-        ca=_ca(beside, shape.ca_file, (*place, "ca_file"), findings),
+        ca=ca_of(beside, shape.ca_file, (*place, "ca_file"), findings),
     )
 
 
@@ -187,7 +193,7 @@ def _gitlab(
         secret=secret,
         checks=_targets(checked, shape.checks, ladders, (*place, "checks"), findings),
         deployments=_targets(deployed, shape.deployments, ladders, (*place, "deployments"), findings),
-        ca=_ca(beside, shape.ca_file, (*place, "ca_file"), findings),
+        ca=ca_of(beside, shape.ca_file, (*place, "ca_file"), findings),
     )
 
 
@@ -237,7 +243,8 @@ def _private_key(beside: Path, file: str, place: Place, findings: Findings) -> s
     return text
 
 
-def _ca(beside: Path, file: str | None, place: Place, findings: Findings) -> str | None:
+def ca_of(beside: Path, file: str | None, place: Place, findings: Findings) -> str | None:
+    """The authorities to trust, in PEM form."""
     if file is None:
         return None
     try:

@@ -31,6 +31,16 @@ def read_secret(path: Path) -> str:
     return lines[0]
 
 
+def read_secrets(path: Path, *, most: int) -> tuple[str, ...]:
+    """The lines of a file, one secret each; raises `SecretUnreadable`."""
+    lines = _lines(path)
+    if not lines:
+        raise SecretUnreadable(f"{path} is empty")
+    if len(lines) > most:
+        raise SecretUnreadable(f"{path} holds {len(lines)} secrets, one a line; {most} at most")
+    return tuple(lines)
+
+
 def secret_from(environ: Mapping[str, str], name: str) -> str | None:
     """The variable, or the first line of the file that `NAME_FILE` names; None when neither is set."""
     if environ.get(name):

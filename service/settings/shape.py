@@ -33,6 +33,7 @@ from service.settings.money_shape import MoneyShape
 from service.settings.oidc import IssuerShape
 from service.settings.policy_shape import PolicyShape
 from service.settings.shadow_job import ShadowJobShape
+from service.settings.webhooks import WebhookShape
 
 
 class CaptureShape(Shape):
@@ -257,6 +258,9 @@ class TiergateShape(Shape):
     )
     gates: Annotated[GatesShape, Section] = Field(
         default=GatesShape(), description="Pipelines of GitHub and GitLab that are answered."
+    )
+    webhooks: list[WebhookShape] = Field(
+        default_factory=list, description="Who is told of decisions, warnings, harm and jobs."
     )
     store: Annotated[StoreShape, Section] = Field(
         default=StoreShape(), description="Where captures and evidence live."

@@ -21,6 +21,7 @@ from service.settings.shadow_job import DEFAULT_SHADOW_JOB, ShadowJob
 from service.store.capture import Keyring
 from service.store.gate_terms import NO_GATES, GateTerms
 from service.store.issuer_terms import IssuerTerms
+from service.store.webhook_terms import WebhookTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +104,7 @@ class Settings:
     """All that judge, in the order in which they are shown; ours alone in a proxy, which judges nothing."""
     adjudication: AdjudicationPlan = field(default_factory=AdjudicationPlan)
     gates: GateTerms = NO_GATES
+    webhooks: tuple[WebhookTerms, ...] = ()
 
     @property
     def onlookers(self) -> frozenset[str]:

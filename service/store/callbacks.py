@@ -7,12 +7,12 @@ is due again when that time comes.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Row, delete, func, select, update
+from sqlalchemy import Connection, Row, delete, func, select, update
 
 from service.store.callback_tables import gate_callbacks as table
 from service.store.database import Database
@@ -20,6 +20,8 @@ from service.store.schema import key_of
 
 TAKEN_SECONDS = 60.0
 """How long whoever took a row may need; longer than any attempt."""
+MARK = "mark"
+"""In the place of a tool: a row that is no answer and tells how far something was read (`webhooks`)."""
 
 
 class CallbackState(StrEnum):
@@ -77,6 +79,37 @@ def ask(
 
     A request whose answer ended in one of `reopens` is answered again, by the terms of this request.
     """
+    with db.write() as connection:
+        return ask_within(
+            db,
+            connection,
+            tool=tool,
+            key=key,
+            delivery=delivery,
+            model=model,
+            tier=tier,
+            basis=basis,
+            place=place,
+            now=now,
+            reopens=reopens,
+        )
+
+
+def ask_within(
+    db: Database,
+    connection: Connection,
+    *,
+    tool: str,
+    key: Sequence[str],
+    delivery: str,
+    model: str,
+    tier: str,
+    basis: str,
+    place: Mapping[str, Any],
+    now: float,
+    reopens: frozenset[CallbackState],
+) -> Asked:
+    """`ask` in the transaction of what it is about."""
     row = {
         "callback_id": key_of(tool, *key),
         "tool": tool,
@@ -94,42 +127,45 @@ def ask(
         "created_at": now,
         "ended_at": None,
     }
-    with db.write() as connection:
-        if delivery:
-            of = select(table.c.callback_id).where(table.c.tool == tool, table.c.delivery == delivery)
-            if connection.execute(of).scalar() not in (None, row["callback_id"]):
-                return Asked.KNOWN
-        kept = connection.execute(
-            db.insert(table)
-            .values(row)
-            .on_conflict_do_nothing(index_elements=[table.c.callback_id])
-            .returning(table.c.callback_id)
+    if delivery:
+        of = select(table.c.callback_id).where(table.c.tool == tool, table.c.delivery == delivery)
+        if connection.execute(of).scalar() not in (None, row["callback_id"]):
+            return Asked.KNOWN
+    kept = connection.execute(
+        db.insert(table)
+        .values(row)
+        .on_conflict_do_nothing(index_elements=[table.c.callback_id])
+        .returning(table.c.callback_id)
+    )
+    if kept.first() is not None:
+        return Asked.NEW
+    # How many reports were made stays: the limit is that of the run, however often it asks.
+    fresh = {name: row[name] for name in row if name not in ("callback_id", "tool", "reports", "told")}
+    opened = connection.execute(
+        update(table)
+        .where(
+            table.c.callback_id == row["callback_id"],
+            table.c.state.in_([each.value for each in reopens]),
         )
-        if kept.first() is not None:
-            return Asked.NEW
-        # How many reports were made stays: the limit is that of the run, however often it asks.
-        fresh = {name: row[name] for name in row if name not in ("callback_id", "tool", "reports", "told")}
-        opened = connection.execute(
-            update(table)
-            .where(
-                table.c.callback_id == row["callback_id"],
-                table.c.state.in_([each.value for each in reopens]),
-            )
-            .values(fresh)
-        )
-        return Asked.AGAIN if opened.rowcount else Asked.KNOWN
+        .values(fresh)
+    )
+    return Asked.AGAIN if opened.rowcount else Asked.KNOWN
 
 
-def due(db: Database, now: float, *, limit: int) -> list[Callback]:
-    """Answers to be given or tried again, the longest due first."""
+def due(db: Database, now: float, *, limit: int, tools: Collection[str]) -> list[Callback]:
+    """Answers to be given or tried again, to these tools, the longest due first."""
     with db.read() as connection:
         rows = connection.execute(
             select(table)
-            .where(table.c.state == CallbackState.WAITING.value, table.c.due_at <= now)
+            .where(
+                table.c.state == CallbackState.WAITING.value,
+                table.c.due_at <= now,
+                table.c.tool.in_(sorted(tools)),
+            )
             .order_by(table.c.due_at, table.c.callback_id)
             .limit(limit)
         ).all()
-    return [_callback(row) for row in rows]
+    return [row_of(row) for row in rows]
 
 
 def take(db: Database, callback: Callback, *, now: float) -> bool:
@@ -185,14 +221,16 @@ def of_tool(db: Database, tool: str, *, limit: int = 100) -> list[Callback]:
             .order_by(table.c.created_at.desc(), table.c.callback_id)
             .limit(limit)
         ).all()
-    return [_callback(row) for row in rows]
+    return [row_of(row) for row in rows]
 
 
 def count_callbacks(db: Database) -> dict[tuple[str, CallbackState], int]:
     """How many are kept, by tool and state."""
     with db.read() as connection:
         rows = connection.execute(
-            select(table.c.tool, table.c.state, func.count()).group_by(table.c.tool, table.c.state)
+            select(table.c.tool, table.c.state, func.count())
+            .where(table.c.tool != MARK)
+            .group_by(table.c.tool, table.c.state)
         ).all()
     return {(row[0], CallbackState(row[1])): row[2] for row in rows}
 
@@ -208,7 +246,8 @@ def _set(db: Database, callback: Callback, **changes: Any) -> None:
         connection.execute(update(table).where(table.c.callback_id == callback.callback_id).values(**changes))
 
 
-def _callback(row: Row[Any]) -> Callback:
+def row_of(row: Row[Any]) -> Callback:
+    """A row as a value."""
     return Callback(
         callback_id=row.callback_id,
         tool=row.tool,

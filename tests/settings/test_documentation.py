@@ -16,6 +16,7 @@ from service.settings.money_shape import StepShape
 from service.settings.oidc import ClaimRuleShape, IssuerShape
 from service.settings.policy_shape import CriterionShape
 from service.settings.shape import TiergateShape, TlsShape
+from service.settings.webhooks import WebhookShape
 from tests.settings.test_load import Loaded
 
 PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
@@ -55,6 +56,7 @@ EVERY_ROW = [
     *rows(GitlabShape),
     *rows(CheckShape),
     *rows(DeploymentShape),
+    *rows(WebhookShape),
     *rows(IssuerShape),
     *rows(ClaimRuleShape),
 ]

@@ -54,18 +54,19 @@ def test_what_was_signed_once_is_owed_once(database: Database) -> None:
     assert asked(database, "a", "bc", delivery="d-2") is Asked.KNOWN
     assert asked(database, "ab", "c", delivery="d-1") is Asked.KNOWN
     assert asked(database, "ab", "c", delivery="d-3") is Asked.NEW
-    [first, *_] = due(database, NOW, limit=10)
-    assert len(due(database, NOW, limit=10)) == 2
+    [first, *_] = due(database, NOW, limit=10, tools=("github",))
+    assert len(due(database, NOW, limit=10, tools=("github",))) == 2
     assert (first.place, first.state, first.attempts) == (PLACE, CallbackState.WAITING, 0)
 
 
 def test_a_row_is_taken_by_one_and_is_due_again_when_its_taker_died(database: Database) -> None:
     asked(database, "a")
-    [seen], [also_seen] = due(database, NOW, limit=10), due(database, NOW, limit=10)
+    [seen] = due(database, NOW, limit=10, tools=("github",))
+    [also_seen] = due(database, NOW, limit=10, tools=("github",))
     assert take(database, seen, now=NOW)
     assert not take(database, also_seen, now=NOW)
-    assert due(database, NOW + TAKEN_SECONDS - 1, limit=10) == []
-    assert len(due(database, NOW + TAKEN_SECONDS, limit=10)) == 1
+    assert due(database, NOW + TAKEN_SECONDS - 1, limit=10, tools=("github",)) == []
+    assert len(due(database, NOW + TAKEN_SECONDS, limit=10, tools=("github",))) == 1
 
 
 def test_failures_are_counted_until_something_succeeds(database: Database) -> None:
@@ -94,7 +95,7 @@ def test_reports_are_counted_before_they_are_sent_and_stay_counted(database: Dat
 def test_an_ended_answer_is_forgotten_and_one_that_is_owed_is_not(database: Database) -> None:
     asked(database, "a")
     asked(database, "b")
-    [first, _] = due(database, NOW, limit=10)
+    [first, _] = due(database, NOW, limit=10, tools=("github",))
     end(database, first, state=CallbackState.ANSWERED, at=NOW + 1)
     assert forget_callbacks(database, before=NOW + 1) == 0
     assert forget_callbacks(database, before=NOW + 2) == 1

@@ -40,9 +40,11 @@ class Sender:
         *,
         headers: Mapping[str, str],
         ca: str | None = None,
+        shown: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._url, self._clock = url, clock
+        """`shown` stands for a URL that is itself a secret."""
+        self._url, self._shown, self._clock = url, shown or url, clock
         self._http = httpx.Client(
             headers={"User-Agent": "tiergate", **headers},
             verify=tls.connecting(ca=ca),
@@ -62,23 +64,29 @@ class Sender:
         *,
         done: frozenset[int],
         body: Mapping[str, Any] | None = None,
+        content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """The JSON of an answer whose status is `done`, None for what is none; else `Unanswered`."""
-        what = f"{method} {self._url}{path.partition('?')[0]}"
+        """The JSON of an answer whose status is `done`, None for what is none; else `Unanswered`.
+
+        Asked with a body that becomes JSON, or with content as it was signed.
+        """
+        what = f"{method} {self._shown}{path.partition('?')[0]}"
         end = self._clock() + WHOLE_SECONDS
         try:
-            with self._http.stream(method, f"{self._url}{path}", json=body, headers=headers) as answer:
-                content = bytearray()
+            with self._http.stream(
+                method, f"{self._url}{path}", json=body, content=content, headers=headers
+            ) as answer:
+                found = bytearray()
                 for chunk in answer.iter_bytes():
-                    content += chunk
-                    if len(content) > LARGEST_ANSWER or self._clock() > end:
+                    found += chunk
+                    if len(found) > LARGEST_ANSWER or self._clock() > end:
                         raise Unanswered(f"{what}: the answer does not end", again=True, silent=True)
         except httpx.HTTPError as error:
             told = f"{what}: {type(error).__name__} {error}".rstrip()
             raise Unanswered(told, again=True, silent=True) from error
         if answer.status_code in done:
-            return _json(bytes(content))
+            return _json(bytes(found))
         again = answer.status_code in AGAIN or _is_rate_limit(answer)
         raise Unanswered(
             f"{what}: answered {answer.status_code}",
