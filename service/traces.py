@@ -142,6 +142,11 @@ def _json_rows(
 
 def _csv_rows(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterator[tuple[int, Row | _Bad]]:
     columns = _columns(first[1])
+    if not set(columns) & set(_ARRIVED):
+        raise NotATrace(
+            "the header has lengths and no time: expected a column TIMESTAMP (or arrived_at, arrival_time, "
+            "time) beside them"
+        )
     for number, line in rest:
         cells = next(csv.reader([line]), [])
         if len(cells) != len(columns):

@@ -108,6 +108,11 @@ def test_what_is_no_trace_is_refused(lines: list[str]) -> None:
         read_trace(lines)
 
 
+def test_lengths_without_a_time_are_refused_once_and_not_line_by_line() -> None:
+    with pytest.raises(NotATrace, match="lengths and no time: expected a column TIMESTAMP"):
+        read_trace(["ContextTokens,GeneratedTokens", "7,8", "9,10"])
+
+
 def test_a_batch_file_is_not_taken_for_a_trace() -> None:
     assert looks_like_trace('{"timestamp": 0, "input_length": 5, "output_length": 5}')
     assert looks_like_trace("TIMESTAMP,ContextTokens,GeneratedTokens")

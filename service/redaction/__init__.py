@@ -68,6 +68,10 @@ SECRETIVE = frozenset(
         "authorization",
         "private_key",
         "secret_access_key",
+        "account_key",
+        "accountkey",
+        "cookie",
+        "set-cookie",
     }
 )
 """Keys whose text is a secret whatever it looks like; a schema's properties of these names are no text."""
@@ -130,7 +134,8 @@ def _number(value: int, mask: Mask) -> int:
 def mask_personal(text: str) -> str:
     """The default mask. Linear in the length of the text.
 
-    Full-width digits, as Chinese input methods write them, are read as ASCII's, and written so if masked.
+    Digits of other scripts (full-width ones, as Chinese input methods write them, Arabic, Persian, Indic,
+    Thai) are read as ASCII's, and written so if masked.
     """
     if _WIDE.search(text):
         narrow = text.translate(_NARROW)
@@ -139,14 +144,23 @@ def mask_personal(text: str) -> str:
     return _mask_narrow(text)
 
 
-_WIDE = re.compile("[０-９＠]")
-_NARROW = str.maketrans("０１２３４５６７８９＠＋－．", "0123456789@+-.")
+# Zeros of Arabic, Persian, Devanagari, Bengali, Thai and of full width; the other nine follow them.
+_ZEROS = "\u0660\u06f0\u0966\u09e6\u0e50０"
+_WIDE = re.compile("[" + "".join(f"{zero}-{chr(ord(zero) + 9)}" for zero in _ZEROS) + "＠]")
+_NARROW: dict[int, int | str] = {
+    **str.maketrans("＠＋－．", "@+-."),
+    **{ord(zero) + digit: str(digit) for zero in _ZEROS for digit in range(10)},
+}
 
 
 def _mask_narrow(text: str) -> str:
     text = without_keys(text)
-    if "@" in text:
+    if "@" in text or "u0040" in text:
         text = _EMAIL.sub(_email, text)
+    if "%40" in text:
+        text = _QUOTED_EMAIL.sub(_email, text)
+    if "@" in text and not text.isascii():
+        text = _WORLDS_EMAIL.sub(_worlds_email, text)
     if _MANY_DIGITS.search(text):
         text = _DIGITS.sub(_cards, text)
         text = _SPACED_CARD.sub(_spaced_card, text)
@@ -155,15 +169,29 @@ def _mask_narrow(text: str) -> str:
     return text
 
 
-_EMAIL = re.compile(
-    FRESH % "A-Za-z0-9._%+-" + r"[A-Za-z0-9._%+-]++@(?P<domain>[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)++)"
+_DOMAIN = r"(?P<domain>[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)++)"
+_EMAIL = re.compile(FRESH % "A-Za-z0-9._%+-" + r"[A-Za-z0-9._%+-]++(?P<at>@|\\{1,8}u0040)" + _DOMAIN)
+_QUOTED_EMAIL = re.compile(FRESH % "A-Za-z0-9._+-" + r"[A-Za-z0-9._+-]++(?P<at>%40)" + _DOMAIN)
+"""As in the query of a URL."""
+_HAN = "\u2e80-\u9fff\uf900-\ufaff"
+# Chinese prose goes on right behind an address, so that its last label must be one that is registered.
+_WORLDS_EMAIL = re.compile(
+    FRESH % r"\w.%+-" + r"(?P<name>[\w.%+-]++)@(?P<domain>(?:[\w-]++\.)+"
+    rf"(?:中国|中國|公司|网络|網絡|网址|在线|中文网|香港|台灣|台湾|[^\W\d_{_HAN}]{{2,}}))"
 )
 _TOP_LEVEL = re.compile(r"\.[A-Za-z](?:[A-Za-z]++|[Nn]--[A-Za-z0-9-]++)\Z")
 
 
 def _email(found: re.Match[str]) -> str:
     """`react@18.2.0` is no address: the last label of one has no digits."""
-    return E_MAIL if _TOP_LEVEL.search(found["domain"]) else found[0]
+    return E_MAIL.replace("@", found["at"]) if _TOP_LEVEL.search(found["domain"]) else found[0]
+
+
+def _worlds_email(found: re.Match[str]) -> str:
+    """What has a name and a domain of ASCII was read before, and masked if it is an address."""
+    if found["domain"].isascii() and found["name"][-1].isascii():
+        return found[0]
+    return E_MAIL
 
 
 _MANY_DIGITS = re.compile(r"[0-9](?:[^0-9]{0,2}[0-9]){6}")

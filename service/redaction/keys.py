@@ -18,6 +18,8 @@ def without_keys(text: str) -> str:
     lowered = text.lower()
     if any(word in lowered for word in _PASSWORDS):
         text = _QUOTED_PASSWORD.sub(_hidden, text)
+    if "cookie" in lowered:
+        text = _COOKIES.sub(_hidden, text)
     for hints, pattern in _SECRETS:
         if any(hint in lowered for hint in hints):  # to look for a word is much faster than for a pattern
             text = pattern.sub(_mixed, text)
@@ -44,6 +46,11 @@ _QUOTED_PASSWORD = re.compile(
     r"""(?i)(?P<kept>(?:password|passwd|passphrase|pwd|密码|口令)(?:\\{0,8}["'])?[ \t]{0,8}[:=：][ \t]{0,8}"""
     r"""(?P<quote>\\{0,8}["']))(?P<value>[^"'\\\n]{1,256}+)(?=(?P=quote))"""
 )
+_COOKIES = re.compile(
+    r"""(?i)(?P<kept>cookie(?:\\{0,8}["'])?[ \t]{0,8}[:=][ \t]{0,8}(?:\\{0,8}["'])?)"""
+    r"""(?P<value>[^\s=;,"'\\]{1,256}+=[^"'\\\r\n]{1,8192}+)"""
+)
+"""All those of a line."""
 _SHORTEST_WITHOUT_DIGITS = 24
 _TOKEN = r"(?P<value>[A-Za-z0-9._~+/-]{8,}+=*+)"
 _QUOTES = r"""(?:\\*+["'])?+"""
@@ -87,7 +94,8 @@ _SECRETS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
     (
         ("key", "secret", "token", "passw", "authorization", "密码", "密钥"),
         re.compile(
-            r"(?i)(?P<kept>(?:api[_-]?key|access[_-]?key|secret|token|passw(?:or)?d|authorization|密码|密钥)"
+            r"(?i)(?P<kept>(?:(?:api|access|account|secret|private|signing|subscription)[_-]?key"
+            r"|secret|token|passw(?:or)?d|authorization|密码|密钥)"
             rf"{_QUOTES}[ \t]{{0,8}}[:=：][ \t]{{0,8}}{_QUOTES}){_TOKEN}"
         ),
     ),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from evaluators.exchange import Endpoint, Json, Request
@@ -16,6 +17,12 @@ from service.wire.shapes import NotARequest, kind
 
 MOST_ID = 512
 """Characters of a `custom_id`."""
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""An escape of half a character; two halves in order are one."""
+_HUGE = re.compile(r"[0-9][eE]\+?0*[0-9]{3}|[0-9]{308}")
+"""What may be a number beyond the range of a double."""
+_MOST_BITS = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +65,10 @@ def _read(line: str) -> tuple[str, Request]:
         raise NotARequest(f"this is not JSON: {error}") from None
     if not isinstance(value, dict):
         raise NotARequest(f"this is {kind(value)}, not an object")
+    if _HALF.search(line) and _holds(value, _is_broken):
+        raise NotARequest("a text holds half a character (a lone surrogate), which no engine can read")
+    if _HUGE.search(line) and _holds(value, _is_huge):
+        raise NotARequest("a number is beyond 1.8e308, which no engine can read")
     name = value.get("custom_id")
     if not isinstance(name, str) or not 0 < len(name) <= MOST_ID or not name.isprintable():
         raise NotARequest(f"custom_id must be a string of 1 to {MOST_ID} printable characters")
@@ -73,12 +84,33 @@ def _request(url: Json, body: Json) -> Request:
         raise NotARequest(f"url must be one of {', '.join(Endpoint)}, got {url!r}")
     if not isinstance(body, dict):
         raise NotARequest(f"body is {kind(body)}, not an object")
+    for name in _LIMITS:
+        told = body.get(name)
+        if told is not None and (type(told) not in (int, float) or told < 0 or told % 1):
+            raise NotARequest(f"{name} must be a whole number of at least 0, got {told!r}")
     request = read_body(endpoint, body)
     if is_stateful(request):
         raise NotARequest("it leans on what only its own server holds")
     if has_remote_media(request):
         raise NotARequest("it refers to media elsewhere")
     return request
+
+
+def _holds(value: Json, wrong: Callable[[Json], bool]) -> bool:
+    """Whether there is something wrong in a value, names of members included; as deep as JSON is read."""
+    if isinstance(value, dict):
+        return any(wrong(key) or _holds(each, wrong) for key, each in value.items())
+    if isinstance(value, list):
+        return any(_holds(each, wrong) for each in value)
+    return wrong(value)
+
+
+def _is_broken(value: Json) -> bool:
+    return isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _is_huge(value: Json) -> bool:
+    return isinstance(value, int) and value.bit_length() > _MOST_BITS
 
 
 def write_batch_line(*, custom_id: str, url: str, body: Mapping[str, Json]) -> str:

@@ -77,6 +77,19 @@ def test_lines_are_read_with_their_numbers_and_written_as_they_were() -> None:
             "it refers to media elsewhere",
         ),
         (line().replace("hi", "\udce4"), "this is not UTF-8"),
+        (line().replace("hi", "\\ud83d"), "a text holds half a character"),
+        (line().replace('"hi"', '"hi", "\\udca9": 1'), "a text holds half a character"),
+        (line().replace('"hi"', '"hi", "x": [1e999]'), "a number is beyond 1.8e308"),
+        (line().replace('"hi"', f'"hi", "x": -{10**400}'), "a number is beyond 1.8e308"),
+        *(
+            (line(body={"model": "m", "messages": [{"role": "user", "content": "x"}], name: told}), name)
+            for name in ("max_tokens", "max_completion_tokens")
+            for told in (-1, 1.5, True, "9")
+        ),
+        (
+            line(url="/v1/responses", body={"model": "m", "input": "x", "max_output_tokens": -5}),
+            "max_output_tokens must be a whole number of at least 0, got -5",
+        ),
         (line().replace('"hi"', "NaN"), "this is not JSON"),
     ],
 )
@@ -91,3 +104,9 @@ def test_a_line_that_is_no_request_is_named_with_its_reason(text: str, reason: s
 def test_a_custom_id_that_comes_twice_is_refused_the_second_time() -> None:
     found = list(read_batch([line(), line()]))
     assert str(found[1]) == "line 2: custom_id 'a' is that of line 1 as well"
+
+
+def test_whole_characters_in_escapes_and_great_numbers_are_taken() -> None:
+    (found,) = read_batch([line().replace('"hi"', '"\\ud83d\\ude00 1e999", "x": 1e308, "y": 1e-999')])
+    assert isinstance(found, BatchLine)
+    assert found.request.messages[0].text.startswith("\U0001f600")
