@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select, tuple_, update
+from sqlalchemy import Connection, Row, case, func, select, tuple_, update
 from sqlalchemy.exc import IntegrityError
 
 from service.store.database import Database
@@ -286,6 +286,11 @@ def _new_id(now: float) -> str:
 def _jobs(connection: Connection, rows: Sequence[Row[Any]]) -> list[Job]:
     of = load_blocks.c
     done = of.state == BlockState.DONE
+    took = of.ended_at - of.started_at
+    # A block may wait for its last answers long after its window; of an attempt that died, the plan must do.
+    spent = case(
+        (done & (took > of.seconds), took + of.seconds * (of.leases - 1)), else_=of.seconds * of.leases
+    )
     sums: dict[str, dict[str, Any]] = {
         row.job_id: {
             "blocks_done": row.blocks,
@@ -298,7 +303,7 @@ def _jobs(connection: Connection, rows: Sequence[Row[Any]]) -> list[Job]:
                 of.job_id,
                 func.count().filter(done).label("blocks"),
                 func.coalesce(func.sum(of.seconds).filter(done), 0.0).label("seconds"),
-                func.coalesce(func.sum(of.seconds * of.leases), 0.0).label("spent"),
+                func.coalesce(func.sum(spent), 0.0).label("spent"),
                 func.coalesce(func.sum(of.tokens * of.leases), 0).label("tokens"),
             )
             .where(of.job_id.in_([row.job_id for row in rows]))

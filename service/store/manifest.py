@@ -61,6 +61,11 @@ class JobPlan:
             raise ValueError(f"blocks must be from {LEAST_BLOCKS} to {MOST_BLOCKS}, got {self.blocks}")
         if not 0 < self.rate <= MOST_RATE:
             raise ValueError(f"rate must be above 0 and at most {MOST_RATE:g} a second, got {self.rate}")
+        if self.rate * self.block_seconds < 1:
+            raise ValueError(
+                f"a block of {self.block_seconds:g} s at {self.rate:g} requests/s holds no request: "
+                f"window_seconds must be at least {self.blocks / self.rate:g}"
+            )
         if self.arrivals not in ARRIVALS:
             raise ValueError(f"arrivals are one of {', '.join(ARRIVALS)}, got {self.arrivals!r}")
         if not self.parts or [part for part in PARTS if part in self.parts] != list(self.parts):

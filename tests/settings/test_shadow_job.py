@@ -64,6 +64,7 @@ def test_the_proxy_of_this_machine_is_watched_unless_others_are_named(loaded: Lo
         ("{parts: [sweep, slo]}", "in this order"),
         ("{parts: []}", "parts are some of"),
         ("{window: 9d}", "window_seconds"),
+        ("{window: 1ms}", "window_seconds must be at least 2"),
         ("{budget: {time: 0s}}", "shadow_job"),
         ("{budget: {minutes: 3}}", "shadow_job.budget.minutes"),
         ("{watch: ['http://proxy:8082/metrics']}", "shadow_job.watch"),

@@ -108,6 +108,11 @@ def test_progress_counts_what_is_done_and_what_was_spent_attempts_that_died_incl
         100,
     )
     assert found.progress == 0.25
+    take_turn(database, job.job_id, 1, Turn(then=PLAN, outlook=outlook), now=NOW + 15)
+    late = lease_block(database, job.job_id, 1, owner="waits", now=NOW + 15)
+    assert late is not None
+    assert finish_block(database, late, figures=FIGURES, tokens=0, now=NOW + 195)
+    assert read_job(database, job.job_id).seconds_spent == pytest.approx(8.0 + 180.0), "not what was planned"
     assert (found.started_at, found.part, found.state) == (NOW, "slo", JobState.RUNNING)
 
 

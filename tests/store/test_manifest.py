@@ -92,6 +92,8 @@ def test_a_plan_survives_json() -> None:
         ({"rate": 0.0}, "rate must be above 0"),
         ({"rate": float("nan")}, "rate must be above 0"),
         ({"window_seconds": 0.0}, "window_seconds"),
+        ({"window_seconds": 0.001}, "holds no request: window_seconds must be at least 2"),
+        ({"rate": 0.01}, "holds no request"),
         ({"arrivals": "bursty"}, "arrivals are one of"),
         ({"parts": ("cost",)}, "needs the sweep"),
         ({"parts": ("slo", "slo")}, "in this order"),
