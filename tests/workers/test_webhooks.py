@@ -10,16 +10,18 @@ from pathlib import Path
 
 from celery import signals
 
+from service.approval.dialects.outgoing.receiver import Receiver
 from service.settings import load
 from service.store.callbacks import TAKEN_SECONDS, CallbackState, due, take
 from service.store.database import Database
 from service.store.decisions import append
 from service.store.standing import Question
 from service.store.webhook_terms import Form, WebhookTerms
-from service.store.webhooks import messages, owe_log, retry, tool_of
+from service.store.webhooks import Event, messages, owe_log, retry, tool_of
 from tests.approval.dialects.outgoing.chat_servers import Inbox, Plain, receiving
 from tests.approval.live import WIDE, add_pairs
 from tests.conftest import ValkeyServer
+from tests.patience import PATIENCE
 from tests.workers.celery_parts import configuration, until
 from tests.workers.walk import MODEL
 from workers import tasks
@@ -88,6 +90,31 @@ def test_a_receiver_that_hangs_holds_up_neither_the_guard_nor_others(db: Databas
         send_webhooks(postman, now=NOW + 6)
         until(lambda: len(works.taken) == 2)
         assert hangs.taken == []
+
+
+class Held(Receiver):
+    """It takes nothing before it is let go."""
+
+    def __init__(self, terms: WebhookTerms) -> None:
+        super().__init__(terms)
+        self.let_go, self.in_vain = threading.Event(), False
+
+    def deliver(self, event: Event, *, now: float) -> None:
+        self.in_vain = not self.let_go.wait(PATIENCE)
+
+
+def test_the_guard_goes_on_before_a_message_is_taken(db: Database) -> None:
+    works = Plain(secrets=("s1",))
+    held = Held(WebhookTerms(name="held", form=Form.SLACK, url="http://127.0.0.1:9/"))
+    with postman_of(db, works=works) as postman:
+        postman.receivers = {"held": held, **postman.receivers}
+        decided(db, "approve")
+        send_webhooks(postman, now=NOW + 1)
+        until(lambda: len(works.taken) == 1)
+        held.let_go.set()
+        postman.rounds["held"].join()
+    assert not held.in_vain
+    assert states(db) == [CallbackState.ANSWERED] * 2
 
 
 def test_what_is_not_taken_is_tried_again_with_the_same_id_and_given_up_in_the_open(db: Database) -> None:
