@@ -178,6 +178,7 @@ class _Roots:
                 scoring=self._scoring,
                 probes_per_day=lambda model: settings.probe_of(model).tokens_per_day,
                 on_serving=shadow.on_serving,
+                repeats=shadow.repeats,
                 keeping=self._keeping(),
                 drawing=self._drawing(),
                 lease_seconds=self.lease_seconds,

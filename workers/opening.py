@@ -9,6 +9,7 @@ from hashlib import sha256
 from evaluators.exchange import AnswerRule, Fault, FaultKind, Outcome, Request
 from service import strata
 from service.fleet import Backend, Ladder
+from service.store.adjudication import lot
 from service.store.capture import Capture, Ending
 from service.wire import (
     NotARequest,
@@ -45,8 +46,13 @@ def open_capture(
     backends: Mapping[str, Sequence[Backend]],
     probing: Probing,
     rule: AnswerRule = AnswerRule(),
+    *,
+    repeats: float = 0.0,
 ) -> Opened:
-    """Read a capture and draw up its plan; raises `NotARequest` when it cannot be put to another backend."""
+    """Read a capture and draw up its plan; raises `NotARequest` when it cannot be put to another backend.
+
+    Of a share `repeats` of captures, by their hash, candidates are asked twice.
+    """
     asked = parse_request(capture.path, capture.request_body, content_encoding=capture.request_encoding)
     request = rule.applied_to(asked, capture.expects)
     if is_stateful(request):
@@ -61,6 +67,7 @@ def open_capture(
         questions=probes,
         ladder=ladder,
         backends=backends,
+        repeated=lot("repeat", capture.id, 0) < repeats,
     )
     return Opened(
         capture=capture,

@@ -1,8 +1,9 @@
 """Which outcomes one capture needs, and which of them the live exchange gives. Pure: no I/O, no clock.
 
-A comparison sets the baseline's outcome against a candidate's, or, for the control, against the baseline's
-own second outcome. The live outcome is used where it is an answer; where the live exchange faulted or the
-client hung up, the tier that served is replayed and the replay takes its place.
+A comparison sets the baseline's outcome against a candidate's, or a tier's against its own second one: the
+baseline's for the control, and of a sample of captures each candidate's. The live outcome is used where it
+is an answer; where the live exchange faulted or the client hung up, the tier that served is replayed and
+the replay takes its place.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Slot(NamedTuple):
     tier: str
     item: int
     again: bool = False
-    """The baseline's second outcome, for the control."""
+    """The second outcome of a tier that is compared with itself: for the control, or a repeat."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,14 +49,16 @@ class Comparison:
     """The pairs of one capture that are evidence about one tier."""
 
     tier: str
-    """Whose evidence it is: the candidate, or the baseline itself for the control."""
+    """Whose evidence it is: the candidate's, or for the control the baseline's."""
     arm: Arm
     probed: bool
     """Whether both of its arms can be asked, so that probes are due as well."""
 
     def slots(self, baseline: str, item: int) -> tuple[Slot, Slot]:
-        """The baseline's outcome and the one it is compared with."""
-        return Slot(baseline, item), Slot(self.tier, item, again=self.arm is Arm.CONTROL)
+        """The two outcomes that are compared; the first is the baseline's, but of a repeat."""
+        if self.arm is Arm.CANDIDATE:
+            return Slot(baseline, item), Slot(self.tier, item)
+        return Slot(self.tier, item), Slot(self.tier, item, again=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +110,12 @@ def draw_up(
     questions: Sequence[Request],
     ladder: Ladder,
     backends: Mapping[str, Sequence[Backend]],
+    repeated: bool = False,
 ) -> Plan:
     """What to ask whom. A tier without `backends` is compared only where the live answer is its own.
 
-    Without any for the baseline there is no control and there are no probes.
+    Without any for the baseline there is no control, there are no probes, and nothing is repeated. Else
+    `repeated` asks every candidate that can be asked once more.
     """
     baseline = ladder.baseline.name
     can_ask = {name for name, found in backends.items() if found}
@@ -122,6 +127,11 @@ def draw_up(
     ]
     if baseline in can_ask:
         comparisons.append(Comparison(tier=baseline, arm=Arm.CONTROL, probed=True))
+        comparisons += [
+            Comparison(tier=tier.name, arm=Arm.REPEAT, probed=False)
+            for tier in ladder.candidates
+            if repeated and tier.name in can_ask
+        ]
     known: dict[Slot, Outcome] = {}
     if isinstance(live, Answer) or (_rejected(live) and served_by == baseline):
         known[Slot(served_by, 0)] = live

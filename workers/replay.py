@@ -64,6 +64,8 @@ class Terms:
     """Which pairs people are to judge."""
     drawing: Drawing | None = None
     """What is kept for the corpus, and whether requests that are sent again are counted."""
+    repeats: float = 0.0
+    """Share of captures of which candidates are asked twice, so that their own noise is known."""
     on_serving: bool = False
     """Whether tiers without shadow backends may be replayed on those that serve clients."""
     lease_seconds: float = 120.0
@@ -202,11 +204,12 @@ class _Batch:
         probing, rule = terms.probing(capture.model), terms.answer_rule(capture.model)
         try:
             with Alarm(terms.seconds_per_capture):
-                return open_capture(capture, ladder, backends, probing, rule)
+                return open_capture(capture, ladder, backends, probing, rule, repeats=terms.repeats)
         except TimeLimit:
             # Mostly its text is too much to mine; without probes it counts for the other evaluators.
             with Alarm(terms.seconds_per_capture):
-                return open_capture(capture, ladder, backends, replace(probing, per_capture=0), rule)
+                without = replace(probing, per_capture=0)
+                return open_capture(capture, ladder, backends, without, rule, repeats=terms.repeats)
 
     def _place_all(self, opened: Sequence[Opened]) -> list[Placed]:
         placed: list[Placed] = []

@@ -22,7 +22,7 @@ from service.store.current_epochs import known_epochs
 from service.store.database import Database, StoreUnusable
 from service.store.kept_answers import mark_scored, to_score
 from service.store.pairs import record_again
-from service.store.units import PairOutcome, PairRow, Unit
+from service.store.units import Arm, PairOutcome, PairRow, Unit
 from service.wire import NotARequest
 from workers.judge import judge
 from workers.kept import Compared, Kept, open_kept
@@ -174,4 +174,9 @@ def _rows(
             kept.outcomes[candidate],
             seconds=scoring.seconds_per_answer,
         )
-        yield row_of(judged, item=item, origin="live" if item in kept.live else "replay")
+        yield row_of(judged, item=item, origin=_origin(kept, compared, item))
+
+
+def _origin(kept: Kept, compared: Compared, item: int) -> str:
+    """Where the first of the two outcomes comes from; of a candidate's own, what is kept does not say."""
+    return "live" if item in kept.live and compared.comparison.arm is not Arm.REPEAT else "replay"

@@ -196,13 +196,13 @@ def _rows(
             continue
         if why := mixed(placed.opened, comparison, evaluator, scoring):
             mixture = Unscored(reason=UnscoredReason.MIXED_ARTIFACT, detail=why)
-            yield row_of(mixture, item=item, origin=_origin(plan, item), own_stratum=own)
+            yield row_of(mixture, item=item, origin=_origin(plan, comparison, item), own_stratum=own)
             continue
         baseline, candidate = comparison.slots(plan.baseline, item)
         judged = judge(
             evaluator, question, outcomes[baseline], outcomes[candidate], seconds=scoring.seconds_per_answer
         )
-        yield row_of(judged, item=item, origin=_origin(plan, item), own_stratum=own)
+        yield row_of(judged, item=item, origin=_origin(plan, comparison, item), own_stratum=own)
 
 
 def _own_stratum(question: Request) -> str:
@@ -210,9 +210,9 @@ def _own_stratum(question: Request) -> str:
     return "" if question.needle is None else strata.of_depth(question.needle.depth)
 
 
-def _origin(plan: Plan, item: int) -> str:
-    """Where the baseline's outcome comes from."""
-    return "live" if Slot(plan.baseline, item) in plan.known else "replay"
+def _origin(plan: Plan, comparison: Comparison, item: int) -> str:
+    """Where the first of the two outcomes comes from."""
+    return "live" if comparison.slots(plan.baseline, item)[0] in plan.known else "replay"
 
 
 def _failures(judged: PairScore) -> tuple[Detail, ...]:

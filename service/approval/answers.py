@@ -181,7 +181,11 @@ def evidence_out(
 
 def _finding_out(finding: Finding, evidence: Evidence) -> FindingOut:
     name = finding.criterion
-    noise = noise_of((evidence.control or {}).get(name, Tally()), evidence.tallies.get(name, Tally()))
+    noise = noise_of(
+        (evidence.control or {}).get(name, Tally()),
+        evidence.tallies.get(name, Tally()),
+        evidence.energy.get(name),
+    )
     told = {**asdict(finding), "max_pairs": evidence.max_pairs.get(name)}
     return FindingOut.model_validate({**told, "noise": noise and NoiseOut.model_validate(noise)})
 

@@ -8,12 +8,31 @@ from service.approval.schemas import Answer, Finite
 from service.decision.evidence import Shown
 
 
+class EnergyOut(Answer):
+    requests: int = Field(description="That both arms answered twice, the latest of them.")
+    conversations: int
+    value: Finite | None = Field(
+        description="psi_AQ - psi_AA/2 - psi_QQ/2 over them: 0 only if every request fails as before."
+    )
+    standard_error: Finite | None = Field(description="Over conversations; null below two of them.")
+    p_value: Finite | None = Field(description="One-sided, against 0; a single look, which decides nothing.")
+    psi_control: Finite | None = Field(description="psi_AA over these requests.")
+    psi_between: Finite | None = Field(description="psi_AQ over these requests.")
+    psi_candidate: Finite | None = Field(
+        description="psi_QQ: share of these requests in which the candidate differs from itself."
+    )
+
+
 class NoiseOut(Answer):
     control: Finite = Field(description="psi_AA: share of pairs in which the baseline differs from itself.")
     candidate: Finite = Field(description="psi_AQ: share of pairs in which the candidate differs from it.")
     share: Finite | None = Field(description="psi_AA / psi_AQ; null if no pair of the candidate differs.")
     energy_at_most: Finite = Field(
         description="psi_AQ - psi_AA/2: the energy distance if the candidate never differed from itself."
+    )
+    energy: EnergyOut | None = Field(
+        default=None,
+        description="The energy distance; null unless shadow.repeats asks candidates twice.",
     )
 
 

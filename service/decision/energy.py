@@ -110,17 +110,16 @@ def noise_share_of(control: Tally, candidate: Tally) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """What the control and the pairs of the candidate tell, without a repeat of the candidate."""
+    """What the control and the pairs of the candidate tell, and repeats of the candidate if there are any."""
 
     control: float
     """psi_AA."""
     candidate: float
     """psi_AQ."""
-
-    @property
-    def share(self) -> float | None:
-        """psi_AA / psi_AQ; None if no pair of the candidate is discordant."""
-        return noise_share(self.control, self.candidate)
+    share: float | None
+    """psi_AA / psi_AQ; None if no pair of the candidate is discordant."""
+    energy: Energy | None = None
+    """From requests of which the candidate was asked twice; None without."""
 
     @property
     def energy_at_most(self) -> float:
@@ -128,10 +127,12 @@ class Noise:
         return max(0.0, self.candidate - self.control / 2)
 
 
-def noise_of(control: Tally, candidate: Tally) -> Noise | None:
-    """Of counted pairs; None without pairs of both."""
+def noise_of(control: Tally, candidate: Tally, energy: Energy | None = None) -> Noise | None:
+    """Of counted pairs, with the `energy` of their repeats; None without pairs of both."""
     own, between = _discordance(control), _discordance(candidate)
-    return None if own is None or between is None else Noise(control=own, candidate=between)
+    if own is None or between is None:
+        return None
+    return Noise(control=own, candidate=between, share=noise_share_of(control, candidate), energy=energy)
 
 
 def _discordance(tally: Tally) -> float | None:

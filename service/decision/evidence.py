@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from service.decision.correction import Labels
+from service.decision.energy import Energy
 from service.decision.tally import Tally
 
 
@@ -95,6 +96,8 @@ class Evidence:
     """Who gave this tier its alpha back, when and why, so that earlier epochs are no attempts (A5)."""
     max_pairs: Mapping[str, int] = field(default_factory=dict)
     """N_max by evaluator name, fixed once per epoch (statistics A13); without one, no end."""
+    energy: Mapping[str, Energy] = field(default_factory=dict)
+    """By evaluator name, from requests that both arms answered twice; shown, and in no decision (A11)."""
     labels: Mapping[str, Labels] = field(default_factory=dict)
     """What people say of a random sample of the counted pairs, by evaluator name (ADR 27)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.decision.energy import Noise, noise_of
+from service.decision.energy import Energy, Noise, noise_of
 from service.decision.evidence import Evidence, Measured
 from service.decision.gates import in_force
 from service.decision.policy import Asked, Gate, Policy
@@ -16,7 +16,7 @@ from service.decision.wording import ago, span
 def noise_step(name: str, evidence: Evidence) -> Iterator[Step]:
     """How much of what differs between the arms the baseline does by itself; nothing without a control."""
     control = (evidence.control or {}).get(name, Tally())
-    noise = noise_of(control, evidence.tallies.get(name, Tally()))
+    noise = noise_of(control, evidence.tallies.get(name, Tally()), evidence.energy.get(name))
     if noise is None:
         return
     yield Step(
@@ -24,15 +24,45 @@ def noise_step(name: str, evidence: Evidence) -> Iterator[Step]:
         sentence=(
             f"Asked twice, the baseline differs from itself in {noise.control:.2%} of {control.n:,} pairs, "
             f"and the candidate from it in {noise.candidate:.2%}{_share(noise)}. Noise moves neither rate: "
-            "nothing is taken off for it."
+            f"nothing is taken off for it.{_repeats(noise.energy)}"
         ),
         numbers={
             "psi_AA: baseline against itself": noise.control,
             "psi_AQ: candidate against baseline": noise.candidate,
             **({} if noise.share is None else {"noise share psi_AA/psi_AQ": noise.share}),
             "energy distance psi_AQ - psi_AA/2 - psi_QQ/2, at most": noise.energy_at_most,
+            **_energy(noise.energy),
         },
     )
+
+
+def _repeats(energy: Energy | None) -> str:
+    if energy is None or energy.value is None:
+        return ""
+    return (
+        f" Of {energy.requests:,} requests that the candidate answered twice as well, it differs from itself "
+        f"in {energy.psi_candidate or 0:.2%}; the energy distance, 0 where every request fails as before, is "
+        f"{energy.value:.4f}{_spread(energy)}. It decides nothing."
+    )
+
+
+def _spread(energy: Energy) -> str:
+    error, p = energy.standard_error, energy.p_value
+    return "" if error is None or p is None else f" with a standard error of {error:.4f} (p {p:.2g})"
+
+
+def _energy(energy: Energy | None) -> dict[str, Number]:
+    """What repeats of the candidate tell, under the names of the formula."""
+    if energy is None:
+        return {}
+    found = {
+        "energy distance": energy.value,
+        "energy distance, standard error": energy.standard_error,
+        "energy distance, p": energy.p_value,
+        "psi_QQ: candidate against itself": energy.psi_candidate,
+    }
+    told: dict[str, Number] = {name: number for name, number in found.items() if number is not None}
+    return {"requests with two answers of each arm": energy.requests, **told}
 
 
 def _share(noise: Noise) -> str:

@@ -167,6 +167,7 @@ def build(
             concurrency=shape.shadow.concurrency,
             tokens_per_day=shape.shadow.tokens_per_day,
             retries=shape.shadow.retries,
+            repeats=shape.shadow.repeats,
         ),
         shadow_job=build_shadow_job(shape.shadow_job, proxy_admin=admin_listen.url()),
         corpus=corpus,

@@ -82,6 +82,11 @@ class ShadowShape(Shape):
     retries: Annotated[int, Field(ge=0, le=20)] = Field(
         default=3, description="After a fault of the shadow infrastructure."
     )
+    repeats: Share = written(
+        "0%",
+        "Of captures, of which each candidate is asked twice, so that its own noise and the energy distance "
+        "are known; one more replay each.",
+    )
 
 
 class TimeoutsShape(Shape):

@@ -50,6 +50,8 @@ class ShadowPlan:
     tokens_per_day: int | None = None
     """Prompt plus answer tokens that shadow traffic may spend a day; None = no budget."""
     retries: int = 3
+    repeats: float = 0.0
+    """Share of captures of which candidates are asked twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

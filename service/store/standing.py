@@ -33,6 +33,7 @@ from service.store.interventions import Intervention
 from service.store.ladder_counts import read_counts
 from service.store.ladder_facts import LadderFacts, read_facts
 from service.store.ledger import account
+from service.store.repeats import energies_at
 from service.store.routes import current_route
 from service.store.units import Arm
 from service.strata import UNIVERSE
@@ -275,6 +276,7 @@ def _look(
     )
     measured = {key: found.measured(now=now) for key, found in facts.measurements.items()}
     labels = labels_at(connection, model, list(candidates.values()), question.present)
+    energy = energies_at(connection, model, list(candidates.values()), control, question.present)
     can_run = bool(baseline.shadow) or question.control_on_serving or not route.weights.get(baseline.name)
     found = []
     for tier in tiers:
@@ -293,6 +295,7 @@ def _look(
                 strata_under_test=len(question.universe),
                 tenants=seen.tenants[place],
                 labels=labels[place],
+                energy=energy[place],
                 slo=measured.get((tier.name, place.epoch, Gate.SLO)),
                 money=measured.get((tier.name, place.epoch, Gate.MONEY)),
                 measured_within=question.measured_seconds,

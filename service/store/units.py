@@ -15,11 +15,14 @@ LATE = "late"
 
 
 class Arm(StrEnum):
-    """What the baseline was compared with."""
+    """What was compared."""
 
     CANDIDATE = "candidate"
+    """The baseline with the candidate."""
     CONTROL = "control"
-    """The baseline again."""
+    """The baseline with itself."""
+    REPEAT = "repeat"
+    """The candidate with itself: shown beside the others, and in no decision."""
 
 
 class PairOutcome(StrEnum):

@@ -16,6 +16,7 @@ from service.decision.tally import Tally, Triple
 from service.store.captures import Captures
 from service.store.database import Database
 from service.store.measurements import Measurement, held_to, put_measurement
+from service.store.pairs import PairRow, Unit, record
 from tests.approval.live import MODEL, WIDE, LiveApi, live_api
 from tests.approval.test_verdicts import VERDICT, strict
 
@@ -116,9 +117,46 @@ def test_the_noise_of_the_control_is_told(measured_api: LiveApi) -> None:
     noise = told["findings"][0]["noise"]
     assert (noise["control"], noise["candidate"]) == (pytest.approx(0.02), pytest.approx(0.08))
     assert (noise["share"], noise["energy_at_most"]) == (pytest.approx(0.25), pytest.approx(0.07))
+    assert noise["energy"] is None
     answer = measured_api.client().get(VERDICT.format("w8a8") + "/why")
     steps = {step["title"]: step for step in strict(answer.text)["steps"]}
     assert "differs from itself in 2.00% of 100 pairs" in steps["structured_output: noise"]["sentence"]
+
+
+def test_the_energy_distance_is_told_where_candidates_are_asked_twice(measured_api: LiveApi) -> None:
+    measured_api.record("w8a8", harm=4, benefit=4, clean=52)
+    for number in range(10):
+        row = PairRow(outcome="scored", baseline_passed=number > 1, candidate_passed=number > 1)
+        whole = PairRow(outcome="scored", baseline_passed=True, candidate_passed=True)
+        units = [
+            Unit(
+                capture_id=f"twice {number}",
+                model=MODEL,
+                tier=tier,
+                arm=arm,
+                evaluator="structured_output",
+                version="1",
+                epoch=f"epoch-{tier}",
+                conversation=f"twice {number}",
+                stratum="short",
+                tenant="",
+                digest="",
+                counted=True,
+                rows=(each,),
+                at=1_700_000_000.0,
+            )
+            for tier, arm, each in (("bf16", "control", whole), ("w8a8", "repeat", row))
+        ]
+        record(measured_api.db, capture_id=f"twice {number}", owner="nobody", units=units, at=1_700_000_000.0)
+    told = {each["criterion"]: each["noise"] for each in verdict(measured_api)["findings"]}
+    energy = told["structured_output"]["energy"]
+    assert (energy["requests"], energy["conversations"]) == (10, 10)
+    assert (energy["value"], energy["psi_between"]) == (pytest.approx(0.2), pytest.approx(0.2))
+    assert (energy["psi_control"], energy["psi_candidate"]) == (0, 0)
+    assert 0 < energy["p_value"] < 0.5
+    answer = measured_api.client().get(VERDICT.format("w8a8") + "/why")
+    steps = {step["title"]: step for step in strict(answer.text)["steps"]}
+    assert steps["structured_output: noise"]["numbers"]["energy distance"] == pytest.approx(0.2)
 
 
 def test_without_a_control_there_is_no_noise(measured_api: LiveApi) -> None:

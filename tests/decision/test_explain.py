@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.decision.energy import Repeats, energy_distance
 from service.decision.eprocess import Differences, log_e_harm, log_e_noninferiority
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
 from service.decision.explain import Step, explain
@@ -98,6 +99,22 @@ def test_the_noise_of_the_control_has_a_step() -> None:
     assert told.numbers["psi_AQ: candidate against baseline"] == 0.011
     assert told.numbers["noise share psi_AA/psi_AQ"] == pytest.approx(3 / 11)
     assert "27% is as much as chance" in told.sentence
+
+
+def test_repeats_of_the_candidate_tell_the_energy_distance() -> None:
+    quiet = Tally.of_pairs(n=1000, harm=1, benefit=2)
+    moved = energy_distance(
+        Repeats(conversation=str(number), baseline=(0, 0), candidate=(number % 2, number % 2))
+        for number in range(100)
+    )
+    found = steps_of(control={"structured_output": quiet}, energy={"structured_output": moved})
+    told = step("structured_output: noise", found)
+    assert told.numbers["energy distance"] == 0.5
+    assert told.numbers["requests with two answers of each arm"] == 100
+    assert told.numbers["psi_QQ: candidate against itself"] == 0
+    assert "Of 100 requests that the candidate answered twice as well" in told.sentence
+    assert "is 0.5000 with a standard error of 0.0503" in told.sentence
+    assert steps_of(control={"structured_output": quiet})[-1] == found[-1], "the decision is the same"
 
 
 def test_the_counts_are_enough_to_compute_the_e_values_that_follow() -> None:

@@ -151,7 +151,7 @@ def test_every_section_reaches_its_part(minimal: dict[str, Any], loaded: Loaded)
     }
     minimal |= {
         "mirror": {"sample": "10%", "capture": {"ttl": "1h", "max_body": "1MiB"}},
-        "shadow": {"on_serving": True, "timeout": "90s", "tokens_per_day": "20M"},
+        "shadow": {"on_serving": True, "timeout": "90s", "tokens_per_day": "20M", "repeats": "2%"},
         "probe": {"per_capture": 2, "extra_body": {"seed": 1}, "tokens_per_day": "5M", "planted": 2},
         "proxy": {"listen": "0.0.0.0:9000", "timeouts": {"total": "none"}, "forward_paths": ["/rerank"]},
         "api": {"listen": "[::1]:9001", "allowed_hosts": ["tiergate.example"]},
@@ -173,7 +173,9 @@ def test_every_section_reaches_its_part(minimal: dict[str, Any], loaded: Loaded)
     assert (tier.model, tier.price_per_hour, tier.declares) == ("qwen-w8a8", 60, {"weights": "int8"})
     assert (tier.shadow[0].url, tier.shadow[0].max_concurrency) == ("http://gpu-c:8000", 4)
     assert (found.proxy.mirroring.sample, found.proxy.mirroring.ttl_seconds) == (0.1, 3600)
-    assert found.shadow == ShadowPlan(on_serving=True, timeout_seconds=90, tokens_per_day=20_000_000)
+    assert found.shadow == ShadowPlan(
+        on_serving=True, timeout_seconds=90, tokens_per_day=20_000_000, repeats=0.02
+    )
     assert found.probe_of("qwen") == ProbePlan(
         per_capture=2, planted=2, max_tokens=1024, extra_body={"seed": 1}, tokens_per_day=5_000_000
     )

@@ -36,6 +36,7 @@ def plan(
     live: Outcome = ANSWER,
     probes: int = 0,
     asked: Request | None = None,
+    repeated: bool = False,
 ) -> Plan:
     return draw_up(
         served_by=served_by,
@@ -44,6 +45,7 @@ def plan(
         questions=[request(f"probe {number}", max_tokens=16) for number in range(probes)],
         ladder=LADDER,
         backends={each.name: HERE if each.name in can_ask else () for each in LADDER.tiers},
+        repeated=repeated,
     )
 
 
@@ -60,6 +62,35 @@ def test_the_live_answer_of_the_baseline_is_used_and_the_control_asks_once() -> 
     assert drawn.known == {Slot("bf16", 0): ANSWER}
     assert asked_of(drawn) == {"bf16": [(0, True)], "w8a8": [(0, False)], "w4a16": [(0, False)]}
     assert compared(drawn) == {("w8a8", Arm.CANDIDATE), ("w4a16", Arm.CANDIDATE), ("bf16", Arm.CONTROL)}
+
+
+def test_a_repeat_asks_every_candidate_once_more_and_no_probe() -> None:
+    plain, drawn = (plan("bf16", "w8a8", "w4a16", probes=1, repeated=each) for each in (False, True))
+    assert asked_of(drawn)["w8a8"] == [(0, False), (0, True), (1, False)]
+    assert asked_of(drawn)["w4a16"] == [(0, False), (0, True), (1, False)]
+    assert asked_of(drawn)["bf16"] == asked_of(plain)["bf16"]
+    assert compared(drawn) - compared(plain) == {("w8a8", Arm.REPEAT), ("w4a16", Arm.REPEAT)}
+    more = [
+        ask.tokens
+        for asks in drawn.asks.values()
+        for ask in asks
+        if ask.slot.again and ask.slot.tier != "bf16"
+    ]
+    assert drawn.tokens - plain.tokens == sum(more) > 0
+    assert drawn.probe_tokens == plain.probe_tokens
+
+
+def test_a_repeat_sets_the_live_answer_of_a_promoted_tier_beside_one_replay() -> None:
+    drawn = plan("bf16", "w8a8", served_by="w8a8", repeated=True)
+    assert asked_of(drawn)["w8a8"] == [(0, True)]
+    assert drawn.comparisons[-1].slots("bf16", 0) == (Slot("w8a8", 0), Slot("w8a8", 0, again=True))
+
+
+@pytest.mark.parametrize("can_ask", [("bf16",), ("w8a8",)])
+def test_without_baseline_or_candidate_to_ask_nothing_is_repeated(can_ask: tuple[str, ...]) -> None:
+    assert Arm.REPEAT not in {
+        each.arm for each in plan(*can_ask, served_by="w8a8", repeated=True).comparisons
+    }
 
 
 @pytest.mark.parametrize("kind", [kind for kind in FaultKind if kind is not FaultKind.REJECTED])

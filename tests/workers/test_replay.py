@@ -8,7 +8,8 @@ import pytest
 import redis
 
 from service.store.capture import Ending
-from service.store.evidence import recent_pairs
+from service.store.evidence import Place, recent_pairs
+from service.store.repeats import energies_at
 from tests.conftest import ValkeyServer
 from tests.workers.scripted import Asked, Reply, Script, ScriptedBackend
 from tests.workers.walk import (
@@ -44,6 +45,52 @@ def test_a_candidate_that_breaks_json_is_counted_as_harm_and_the_control_stays_q
     control = tally(bench, "bf16", "structured_output", arm="control")
     assert (control.n, control.harm, control.benefit) == (5, 0, 0)
     assert len(baseline.asked) == len(candidate.asked) == 5
+
+
+def test_a_repeat_of_the_candidate_gives_the_energy_distance_and_moves_no_tally(
+    valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends
+) -> None:
+    """Asked for the first time about every order the candidate breaks JSON, asked again it does not."""
+    seen: set[str] = set()
+
+    def first_broken(asked: Asked) -> Reply:
+        told = str(asked.body["messages"])
+        known = told in seen
+        seen.add(told)
+        return Reply(text=GOOD if known else BROKEN)
+
+    baseline, candidate = backend(always(GOOD)), backend(first_broken)
+    bench = bench_of(
+        tier("bf16", None, shadow=baseline.url),
+        tier("w4a16", candidate.url),
+        repeats=1.0,
+        tokens_per_day=10**6,
+    )
+    replay_batch(bench, ship(valkey.url, orders(4)), delivery="1")
+    assert (len(baseline.asked), len(candidate.asked)) == (4, 8)
+    harmed = tally(bench, "w4a16", "structured_output")
+    assert (harmed.n, harmed.harm, harmed.benefit) == (4, 4, 0)
+    repeated = tally(bench, "w4a16", "structured_output", arm="repeat")
+    assert (repeated.n, repeated.harm, repeated.benefit) == (4, 0, 4)
+    place = Place("w4a16", "candidate", "epoch of w4a16")
+    control = Place("bf16", "control", "epoch of bf16")
+    with bench.db.read() as connection:
+        energy = energies_at(connection, MODEL, [place], control)[place]["structured_output"]
+    assert (energy.requests, energy.conversations) == (4, 4)
+    assert (energy.psi_control, energy.psi_between, energy.psi_candidate) == (0, 0.5, 1)
+    assert energy.value == 0.0, "A passes always, Q fails once of two: (0 - 1)(0 - 0), on both ways round"
+
+
+def test_a_repeat_is_spent_from_the_budget_of_shadow_traffic(
+    valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends, redis_client: redis.Redis
+) -> None:
+    server = backend(always(GOOD))  # says 15 tokens
+    tiers = tier("bf16", None, shadow=server.url), tier("w4a16", server.url)
+    bench = bench_of(*tiers, repeats=1.0, tokens_per_day=240_000)
+    replay_batch(bench, ship(valkey.url, orders(1)), delivery="1")
+    assert len(server.asked) == 3
+    left = float(redis_client.hget("tiergate:shadow:tokens", "level") or 0)
+    assert left == pytest.approx(10_000 - 45, abs=3)
 
 
 def test_only_the_first_request_of_a_conversation_counts(

@@ -151,6 +151,7 @@ class BenchMaker:
         keyring: Keyring = KEYRING,
         scoring: Callable[[Database], Scoring] | None = None,
         drawing: Drawing | None = None,
+        repeats: float = 0.0,
     ) -> Bench:
         captures = open_captures(self.redis_url)
         chosen = limits or Limits(timeout_seconds=5, pause_seconds=0.01)
@@ -163,6 +164,7 @@ class BenchMaker:
                 probes_per_day=lambda model: probes_per_day,
                 on_serving=on_serving,
                 drawing=drawing,
+                repeats=repeats,
                 lease_seconds=lease_seconds,
             ),
             keyring=keyring,
