@@ -76,7 +76,7 @@ def build(
     )
     corpus = build_corpus(shape.corpus, findings)
     routes_from = places.routes_from(shape.proxy.routes, beside, findings)
-    gates = build_gates(shape.gates, ladders, beside=beside, findings=findings)
+    gates = build_gates(shape.pipelines, ladders, beside=beside, findings=findings)
     issuers = build_issuers(shape.api.oidc, ladders, beside=beside, findings=findings)
     webhooks = build_webhooks(shape.webhooks, shape.models, beside=beside, findings=findings)
     refuse_limits_that_cannot_hold(shape, findings)

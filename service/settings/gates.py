@@ -1,4 +1,4 @@
-"""The part of `tiergate.yaml` under `gates`, and the values it becomes: whom we call back, and about what.
+"""The part of `tiergate.yaml` under `pipelines`, and the values it becomes: whom we call back, and about what.
 
 A URL is called with a token of ours, so it comes from here and from no request (ADR 31).
 """
@@ -24,7 +24,7 @@ from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret, read_text
 from service.store.gate_terms import GateTarget, GateTerms, GithubTerms, GitlabTerms
 
-PLACE: Place = ("gates",)
+PLACE: Place = ("pipelines",)
 
 
 def called_url(given: str, *, secret: bool = False) -> str:

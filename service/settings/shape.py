@@ -261,7 +261,7 @@ class TiergateShape(Shape):
     api: Annotated[ApiShape, Section] = Field(
         default=ApiShape(), description="The approval API and the dashboard."
     )
-    gates: Annotated[GatesShape, Section] = Field(
+    pipelines: Annotated[GatesShape, Section] = Field(
         default=GatesShape(), description="Pipelines of GitHub and GitLab that are answered."
     )
     webhooks: list[WebhookShape] = Field(

@@ -56,9 +56,9 @@ EVERY_ROW = [
     *rows(GitlabShape),
     *rows(CheckShape),
     *rows(DeploymentShape),
-    *rows(WebhookShape),
     *rows(IssuerShape),
     *rows(ClaimRuleShape),
+    *rows(WebhookShape),
 ]
 
 

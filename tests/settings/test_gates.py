@@ -43,7 +43,7 @@ def named(minimal: dict[str, Any]) -> dict[str, str]:
 def github(minimal: dict[str, Any], **changes: object) -> dict[str, Any]:
     rule = {"repository": "Org/App", "environment": "production", **named(minimal)}
     shape = {"app": "Iv1abc", "private_key_file": "app.pem", "secret_file": "hook", "environments": [rule]}
-    return {**minimal, "gates": {"github": {**shape, **changes}}}
+    return {**minimal, "pipelines": {"github": {**shape, **changes}}}
 
 
 def gitlab(minimal: dict[str, Any], **changes: object) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def gitlab(minimal: dict[str, Any], **changes: object) -> dict[str, Any]:
         "checks": [{**rule, "check": "tiergate"}],
         "deployments": [{**rule, "environment": "production", "basis": "verdict"}],
     }
-    return {**minimal, "gates": {"gitlab": {**shape, **changes}}}
+    return {**minimal, "pipelines": {"gitlab": {**shape, **changes}}}
 
 
 def test_nobody_is_called_unless_the_configuration_says_whom(minimal: dict[str, Any], loaded: Loaded) -> None:

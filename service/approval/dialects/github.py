@@ -44,7 +44,7 @@ def github_routes(desk: Desk) -> APIRouter:
 def _noted(desk: Desk, raw: bytes, headers: dict[str, str]) -> NotedOut:
     terms = desk.config.gates.github
     if terms is None:
-        raise Problem(404, "not_configured", "no GitHub App is configured", hint="set `gates.github`")
+        raise Problem(404, "not_configured", "no GitHub App is configured", hint="set `pipelines.github`")
     given = headers.get(SIGNATURE.lower(), "")
     payload = signed_object(
         raw,
@@ -68,7 +68,7 @@ def _owe(desk: Desk, terms: GithubTerms, payload: Reader, delivery: str) -> Aske
             422,
             "not_configured",
             f"environment {echo(environment)} of {echo(repository)} is no gate of ours",
-            hint="name it under `gates.github.environments`",
+            hint="name it under `pipelines.github.environments`",
         )
     place = {
         "repository": repository,
@@ -103,6 +103,6 @@ def run_of(callback_url: str, api: str, repository: str) -> int:
             422,
             "foreign_callback",
             f"deployment_callback_url is not of {echo(repository)} below {api}",
-            hint="`gates.github.url` names the API that this App belongs to",
+            hint="`pipelines.github.url` names the API that this App belongs to",
         )
     return int(ours[1])

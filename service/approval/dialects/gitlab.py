@@ -45,7 +45,7 @@ def _noted(desk: Desk, raw: bytes, signature: str | None) -> NotedOut:
     terms = desk.config.gates.gitlab
     if terms is None or terms.secret is None:
         raise Problem(
-            404, "not_configured", "no status check is configured", hint="set `gates.gitlab.checks`"
+            404, "not_configured", "no status check is configured", hint="set `pipelines.gitlab.checks`"
         )
     payload = signed_object(raw, secret=terms.secret, signature=signature, header=SIGNATURE)
     return NotedOut(noted=_owe(desk, terms, Reader(payload)).value)
@@ -63,7 +63,7 @@ def _owe(desk: Desk, terms: GitlabTerms, payload: Reader) -> Asked:
             422,
             "not_configured",
             f"the status check {echo(check)} of {echo(project)} is no gate of ours",
-            hint="name it under `gates.gitlab.checks`",
+            hint="name it under `pipelines.gitlab.checks`",
         )
     place = {
         "project": payload.number("project", "id"),

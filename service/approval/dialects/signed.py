@@ -38,7 +38,7 @@ def _unsigned(header: str) -> Problem:
         401,
         "bad_signature",
         f"{header} is missing, or not made with the secret that is configured",
-        hint="the same secret must stand in the sender's settings and in the file that `gates` names",
+        hint="the same secret must stand in the sender's settings and in the file that `pipelines` names",
     )
 
 

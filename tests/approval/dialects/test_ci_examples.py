@@ -41,7 +41,7 @@ def test_the_example_is_valid_to_its_tool(path: str, schema: str) -> None:
 
 @pytest.mark.parametrize("tool", ["github", "gitlab"])
 def test_its_settings_are_ours(tool: str) -> None:
-    section = yaml.safe_load((EXAMPLES / tool / "tiergate.yaml").read_text(encoding="utf-8"))["gates"]
+    section = yaml.safe_load((EXAMPLES / tool / "tiergate.yaml").read_text(encoding="utf-8"))["pipelines"]
     assert getattr(GatesShape.model_validate(section), tool) is not None
 
 
