@@ -1,4 +1,4 @@
-"""The part of `tiergate.yaml` under `pipelines`, and the values it becomes: whom we call back, and about what.
+"""The part of `tiergate.yaml` under `pipelines`, and its values: whom we call back, and about what.
 
 A URL is called with a token of ours, so it comes from here and from no request (ADR 31).
 """
