@@ -155,8 +155,8 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
     figures = [BlockFigures.of(block.figures or {}) for block in blocks]
     fresh = [each for each in figures if each.plan.part is Part.COST]
     if any(each.lagged for each in figures) or any(each.over_saturated for each in fresh):
-        # This machine had no time for the generator or for the engines, and the job says so of its blocks: its
-        # rates mean little, and nothing may pass by them.
+        # This machine had no time for the generator or for the engines, and the job says so of its blocks:
+        # its rates mean little, and nothing may pass by them.
         assert money["shown"] != "passed"
         return
     best = {each["tier"]: each for each in findings["best"]}
