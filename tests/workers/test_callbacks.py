@@ -37,7 +37,7 @@ def test_the_guard_answers_deployments_that_wait(
                 {"tier": "bf16", "backends": ["http://127.0.0.1:9"], "shadow": [engine.url]},
                 {"tier": "w4a16", "backends": [engine.url]},
             ],
-            gates={"gitlab": {"url": url, "token_file": "token", "deployments": [rule]}},
+            pipelines={"gitlab": {"url": url, "token_file": "token", "deployments": [rule]}},
         )
         settings = load(path, {})
         app = create_app(settings, {})
