@@ -60,17 +60,21 @@ def best_of(manifest: Manifest, blocks: Sequence[BlockFigures], tier: str) -> Be
 
 
 def cost_rate(manifest: Manifest, blocks: Sequence[BlockFigures], tier: str) -> float | None:
-    """Where a tier's cost is measured: at its best rate, or a tenth below where it did not keep up with that.
+    """Where a tier's cost is measured: at its best rate, or by tenths below, as far as it did not keep up.
 
-    None when its sweep did not reach the best.
+    One fresh block that shows so is enough: to make up for it by others would choose those that flatter. None
+    when its sweep did not reach the best.
     """
     found = best_of(manifest, blocks, tier)
     if found.rate is None or not found.reached:
         return None
-    too_much = any(
-        each.over_saturated and each.plan.rate == found.rate for each in of_part(blocks, Part.COST, tier)
-    )
-    return LOWER * found.rate if too_much else found.rate
+    # What the generator spoiled says nothing of the tier.
+    fresh = of_part(blocks, Part.COST, tier)
+    too_much = {each.plan.rate for each in fresh if each.over_saturated and not each.lagged}
+    rate = found.rate
+    while rate in too_much:
+        rate *= LOWER
+    return rate
 
 
 def cost_blocks(manifest: Manifest, blocks: Sequence[BlockFigures], tier: str) -> list[BlockFigures]:

@@ -17,7 +17,7 @@ from statistics import fmean
 from service.load.figures import BlockFigures
 
 LOWER = 0.9
-"""Of the best rate: where costs are measured if the tier turns out over-saturated at it."""
+"""Of a rate: where costs are measured next if the tier turns out over-saturated at it."""
 _SAME = 0.01
 """Goodputs that near are one; the lowest rate that has it is the best."""
 _MOST_LAGGED = 2

@@ -152,19 +152,33 @@ def test_tokens_that_the_cross_check_does_not_bear_out_are_said(told: dict[str, 
     assert [remark for remark in end.remarks if remark.startswith(f"tokens of {words}")]
 
 
-def test_a_tier_that_turns_out_not_to_keep_up_is_measured_a_tenth_below() -> None:
+@pytest.mark.parametrize(("times", "share"), [(1, 0.9), (2, 0.81), (8, 0.9**8)])
+def test_a_tier_that_turns_out_not_to_keep_up_is_measured_a_tenth_below(times: int, share: float) -> None:
     spoiled: list[int] = []
 
-    def saturate_once(number: int, figures: BlockFigures) -> BlockFigures:
-        if figures.plan.part is Part.COST and figures.plan.tier == "bf16" and not spoiled:
+    def saturate(number: int, figures: BlockFigures) -> BlockFigures:
+        if figures.plan.part is Part.COST and figures.plan.tier == "bf16" and len(spoiled) < times:
             spoiled.append(number)
             return replace(figures, invalid=("over_saturated: at its best rate",))
         return figures
 
-    manifest, blocks, _ = whole(damage=saturate_once)
+    manifest, blocks, _ = whole(damage=saturate)
     best = best_of(manifest, blocks, "bf16").rate
-    assert cost_rate(manifest, blocks, "bf16") == pytest.approx(0.9 * (best or 0))
+    assert cost_rate(manifest, blocks, "bf16") == pytest.approx(share * (best or 0))
     assert len(cost_blocks(manifest, blocks, "bf16")) == 8
+
+
+def test_a_block_of_the_cost_that_the_generator_spoiled_says_nothing_of_the_tier() -> None:
+    def spoil(number: int, figures: BlockFigures) -> BlockFigures:
+        both = ("generator_lag: 50 ms", "over_saturated: for want of the generator")
+        chosen = figures.plan.part is Part.COST and number % 8 == 0
+        return replace(figures, invalid=both) if chosen else figures
+
+    manifest, blocks, _ = whole(damage=spoil)
+    assert any(each.lagged for each in of_part(blocks, Part.COST))
+    for tier in manifest.tiers:
+        assert cost_rate(manifest, blocks, tier) == best_of(manifest, blocks, tier).rate
+        assert len(cost_blocks(manifest, blocks, tier)) == 8
 
 
 @pytest.mark.parametrize(
