@@ -91,7 +91,13 @@ class Clients:
         pages = [_page(address) for address in self.addresses]
         found = {}
         for model, seconds in self.promises.items():
-            counts = [client_counts(page, model, ttft_seconds=seconds) for page in pages]
+            try:
+                counts = [client_counts(page, model, ttft_seconds=seconds) for page in pages]
+            except ValueError as error:
+                raise Unwatchable(
+                    f"what {', '.join(self.addresses)} tells is no page of a proxy's metrics ({error}): "
+                    "correct shadow_job.watch"
+                ) from error
             found[model] = ClientCounts(
                 answers=sum(each.answers for each in counts),
                 late=sum(each.late for each in counts),
@@ -168,6 +174,11 @@ class Heart:
                 log.error("the lease of block %d waits: %s", self._block.number, error)
                 if now - renewed > self._lease_seconds:
                     self.why = Why(lost=True)
+            except Exception as error:
+                # Without this thread nobody keeps the lease or watches the clients, and the load goes on.
+                log.exception("block %d is watched by nobody", self._block.number)
+                reason = f"whether the block may go on cannot be told: {type(error).__name__}: {error}"
+                self.why = Why(ending=Ending(state=JobState.FAILED, reason=reason))
             else:
                 renewed = now
             if self.why is not None:

@@ -110,6 +110,17 @@ def test_who_cannot_be_watched_is_not_loaded(proxy: Proxy) -> None:
         watching(proxy).begin()
 
 
+def test_a_page_that_is_no_proxys_is_not_watched(proxy: Proxy) -> None:
+    clients = watching(proxy)
+    clients.begin()
+    proxy.page = 'tiergate_proxy_requests_total{model="m"} many\n'
+    told = [clients.follow() for _ in range(MOST_UNSEEN)]
+    assert told[:-1] == [""] * (MOST_UNSEEN - 1)
+    assert "no page of a proxy's metrics" in told[-1]
+    with pytest.raises(Unwatchable, match=r"correct shadow_job\.watch"):
+        watching(proxy).begin()
+
+
 @pytest.fixture
 def job(db: Database) -> Job:
     made = begin_job(
@@ -189,6 +200,18 @@ def test_a_backend_that_comes_into_service_ends_the_job(db: Database, block: Blo
         until(objects(heart))
     assert heart.why is not None
     assert heart.why.ending == ending
+
+
+def test_what_cannot_be_told_ends_the_job_and_not_the_watching_alone(db: Database, block: Block) -> None:
+    def objecting() -> Ending | None:
+        raise KeyError("m")
+
+    with beating(db, block, objecting=objecting) as heart:
+        until(objects(heart))
+    assert heart.why is not None
+    assert heart.why.ending is not None
+    assert heart.why.ending.state is JobState.FAILED
+    assert "KeyError: 'm'" in heart.why.ending.reason
 
 
 def test_a_breach_ends_the_job(db: Database, block: Block, proxy: Proxy) -> None:
