@@ -145,6 +145,16 @@ def test_requests_that_were_not_taken_up_in_time_make_the_block_invalid() -> Non
     assert figures.lagged
 
 
+def test_a_request_at_the_edge_of_a_short_window_is_no_lag() -> None:
+    short = replace(PLAN, rate=8, warm_up_seconds=0.1, window_seconds=0.4)
+    edges = [timed(number, at) for number, at in enumerate((0.0, 0.11, 0.24, 0.37, 0.4995, 0.62))]
+    figures = reckon(short, edges, slo=SLO)
+    assert (figures.offered, round(figures.achieved_rate * 0.4)) == (4, 3)
+    assert not figures.lagged
+    late = [replace(each, begun=0.6) if each.ordinal in (2, 3) else each for each in edges]
+    assert reckon(short, late, slo=SLO, bounds=Bounds(lag_seconds=1000.0)).lagged
+
+
 def test_a_growing_queue_is_over_saturation() -> None:
     generator = np.random.default_rng(2)
     # Twelve a second come, ten are served: each waits for a fifth of the time that has passed.
