@@ -185,11 +185,13 @@ class _Job:
             seconds = self.opening.slo_block_seconds + self.plan.settle_seconds
             return max(1, self.plan.blocks * arms - done), seconds
         if part is Part.COST:
-            if self.begun(part) or self._sweep() is None:
-                needing = [tier for tier in self.arms if cost_rate(self.manifest, self.blocks, tier)]
-                have = sum(len(cost_blocks(self.manifest, self.blocks, tier)) for tier in needing)
-                return max(0, self.plan.blocks * len(needing) - have), window
-            return self.plan.blocks * arms, window
+            if not self.begun(part) and self._sweep() is not None:
+                return self.plan.blocks * arms, window
+            if self._cost() is None:
+                return 0, 0.0
+            needing = [tier for tier in self.arms if cost_rate(self.manifest, self.blocks, tier)]
+            have = sum(len(cost_blocks(self.manifest, self.blocks, tier)) for tier in needing)
+            return max(1, self.plan.blocks * len(needing) - have), window
         find = self._sweep if part is Part.SWEEP else self._concurrency
         return (0 if find() is None else max(1, USUAL_SEARCH * arms - done)), window
 

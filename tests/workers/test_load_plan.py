@@ -127,6 +127,18 @@ def test_a_tier_that_answers_nobody_ends_the_job() -> None:
     assert "w8a8 answered nothing in 2 blocks in a row (unreachable 40)" in end.failed
 
 
+def test_the_outlook_expects_no_blocks_of_a_cost_that_will_not_be_measured() -> None:
+    def saturate(number: int, figures: BlockFigures) -> BlockFigures:
+        fresh = figures.plan.part is Part.COST and figures.plan.tier == "bf16"
+        return replace(figures, invalid=("over_saturated: always",)) if fresh else figures
+
+    _, blocks, end = whole(damage=saturate)
+    assert end.outlook.blocks == len(blocks)
+    _, blocks, end = whole(tiers(bf16=ModelTier(), w8a8=ModelTier(capacity=1e9)))
+    assert of_part(blocks, Part.COST) == []
+    assert end.outlook.blocks == len(blocks)
+
+
 def test_a_best_rate_that_was_not_reached_is_said_and_costs_nothing() -> None:
     limitless = tiers(bf16=ModelTier(), w8a8=ModelTier(capacity=1e9))
     manifest, blocks, end = whole(limitless)
