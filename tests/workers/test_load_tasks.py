@@ -123,9 +123,13 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
     """The faster tier serves twice as many requests within its SLO: about half the cost at the same price."""
     fill_corpus(db)
     # Beyond four at once answers begin too late: at 0.2 s each that is 20 requests a second, at 0.1 s 40.
-    crowded = {"at_once": 4, "late": 2.4, "slower": 8}
+    # So slow then that TPOT tells it of both tiers: else the search for the concurrency goes up to its end.
+    crowded = {"at_once": 4, "late": 2.4, "slower": 12}
+    # Longer before a window than an answer takes: else the requests in flight still grow in it.
     settings = configured(
-        ("bf16", engines(seconds=0.2, **crowded), 60.0), ("w8a8", engines(seconds=0.1, **crowded), 60.0)
+        ("bf16", engines(seconds=0.2, **crowded), 60.0),
+        ("w8a8", engines(seconds=0.1, **crowded), 60.0),
+        plan={**QUICK, "warm_up": "400ms", "settle": "400ms"},
     )
     break_answers(db, settings, broken=120, of=400)
     job = begin_by_hand(settings, db, time.time(), rate=14.0)
@@ -155,25 +159,26 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
     money = gates["money", "w8a8"]
     figures = [BlockFigures.of(block.figures or {}) for block in blocks]
     fresh = [each for each in figures if each.plan.part is Part.COST]
-    if any(each.lagged for each in figures) or any(each.over_saturated for each in fresh):
-        # This machine had no time for the generator or for the engines, and the job says so of its blocks:
-        # its rates mean little, and nothing may pass by them.
-        assert money["shown"] != "passed"
-        return
-    best = {each["tier"]: each for each in findings["best"]}
-    assert best["bf16"]["rate"] < best["w8a8"]["rate"]
+    disturbed = any(each.lagged for each in figures) or any(each.over_saturated for each in fresh)
     numbers = money["numbers"]
+    if disturbed and "net benefit per request" not in numbers:
+        # This machine had no time for the generator or for the engines, and the job says so of its blocks.
+        assert money["shown"] == "undecided"
+        return
+    if not disturbed:  # else its rates mean little
+        best = {each["tier"]: each for each in findings["best"]}
+        assert best["bf16"]["rate"] < best["w8a8"]["rate"]
+        assert 0.3 < numbers["candidate per 1M tokens"] / numbers["baseline per 1M tokens"] < 0.8
     assert money["run"] == 1, (money["reason"], findings["best"])
-    assert 0.3 < numbers["candidate per 1M tokens"] / numbers["baseline per 1M tokens"] < 0.8
     assert numbers["net benefit per request"] < 0, "three in ten of its answers break"
-    assert money["shown"] == "failed"
+    assert money["shown"] == "failed" or (disturbed and money["shown"] == "undecided")
     priced = report.tiers[1].money
     assert priced is not None
     assert priced.net_benefit is not None
     assert priced.net_benefit.value == numbers["net benefit per request"]
     kept = latest_measurement(db, MODEL, "w8a8", Gate.MONEY, money["epoch"], since=0.0)
     assert kept is not None
-    assert kept.shown is Shown.FAILED
+    assert kept.shown is Shown(money["shown"])
 
 
 def test_a_load_worker_killed_in_mid_block_loses_no_block_and_none_counts_twice(
