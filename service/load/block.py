@@ -1,7 +1,7 @@
 """Runs one block: sends its requests, watches engines and whoever may object, and reckons what it showed.
 
 Blocks run in a process of their own (a Celery worker of the queue `load`), so that nothing that scores
-answers disturbs what is timed. `run_block` is the whole of it, `run_together` the same for several arms.
+answers disturbs what is timed. `run_block` is the whole of it.
 """
 
 from __future__ import annotations
@@ -38,23 +38,10 @@ Watch = Callable[[], Awaitable[str]]
 """Why the block must end at once, such as clients that no longer get what they are promised, or that it was
 cancelled; empty while nothing speaks against it. It is asked in the loop that sends: what waits or computes
 belongs in a thread."""
-Progress = Callable[["Passing"], None]
 
 
 class Aborted(Exception):
     """The block was ended before its time, for the reason it carries. It shows nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passing:
-    """How far a block has come."""
-
-    elapsed: float
-    """Seconds since its start; below 0 before it."""
-    seconds: float
-    """That it takes to the end of its window."""
-    begun: int
-    under_way: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,24 +77,12 @@ async def _nothing_against() -> str:
     return ""
 
 
-def run_block(
-    plan: BlockPlan, load: Load, *, watch: Watch = _nothing_against, progress: Progress | None = None
-) -> Block:
+def run_block(plan: BlockPlan, load: Load, *, watch: Watch = _nothing_against) -> Block:
     """Run it in an event loop of its own, undisturbed by the garbage collector.
 
     `Aborted` when `watch` objects. ValueError for a plan that cannot be carried out: no backends, no
     requests, a trace without duration.
     """
-    return run_together([(plan, load)], watch=watch, progress=progress)[0]
-
-
-def run_together(
-    arms: Sequence[tuple[BlockPlan, Load]],
-    *,
-    watch: Watch = _nothing_against,
-    progress: Progress | None = None,
-) -> tuple[Block, ...]:
-    """The same for blocks of several arms that begin at one moment: for arms with hardware of their own."""
     _lift_descriptor_limit()
     switching, collecting = sys.getswitchinterval(), gc.isenabled()
     gc.collect()
@@ -116,7 +91,7 @@ def run_together(
     # A thread beside us, such as one that keeps a lease, may hold us up for so long each time.
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
-        return uvloop.run(measure(arms, watch=watch, progress=progress))
+        return uvloop.run(measure(plan, load, watch=watch))
     finally:
         sys.setswitchinterval(switching)
         gc.unfreeze()
@@ -133,30 +108,24 @@ def _lift_descriptor_limit() -> None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-async def measure(
-    arms: Sequence[tuple[BlockPlan, Load]],
-    *,
-    watch: Watch = _nothing_against,
-    progress: Progress | None = None,
-) -> tuple[Block, ...]:
+async def measure(plan: BlockPlan, load: Load, *, watch: Watch = _nothing_against) -> Block:
     """The same in the running loop."""
-    made = [_Arm(plan, load) for plan, load in arms]
+    arm = _Arm(plan, load)
     try:
         # However long the engines take to tell of themselves, nothing is due before they have.
-        await asyncio.gather(*(arm.engines.look() for arm in made))
+        await arm.engines.look()
         start = time.monotonic() + LEAD_SECONDS
         try:
             async with asyncio.TaskGroup() as group:
-                beside = group.create_task(_beside(made, start, watch=watch, progress=progress))
-                await asyncio.gather(*(arm.run(start) for arm in made))
+                beside = group.create_task(_ask(watch, load.watch_seconds))
+                await arm.run(start)
                 beside.cancel()
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
-        await asyncio.gather(*(arm.engines.look() for arm in made))
+        await arm.engines.look()
     finally:
-        for arm in made:
-            arm.driver.close()
-    return tuple(arm.block() for arm in made)
+        arm.driver.close()
+    return arm.block()
 
 
 class _Arm:
@@ -205,19 +174,9 @@ def _prepared(request: Request, model: str) -> Prepared:
     )
 
 
-async def _beside(arms: Sequence[_Arm], start: float, *, watch: Watch, progress: Progress | None) -> None:
-    """Ask whoever may object, and tell how far it is, until cancelled."""
-    seconds = max(arm.plan.seconds for arm in arms)
+async def _ask(watch: Watch, seconds: float) -> None:
+    """Ask whoever may object, until cancelled."""
     while True:
         if reason := await watch():
             raise Aborted(reason)
-        if progress is not None:
-            progress(
-                Passing(
-                    elapsed=time.monotonic() - start,
-                    seconds=seconds,
-                    begun=sum(len(arm.driver.flights) for arm in arms),
-                    under_way=sum(arm.driver.under_way for arm in arms),
-                )
-            )
-        await asyncio.sleep(min(arm.load.watch_seconds for arm in arms))
+        await asyncio.sleep(seconds)

@@ -82,10 +82,6 @@ class Driver:
         self._turn = 0
         self._done = asyncio.Event()
 
-    @property
-    def under_way(self) -> int:
-        return len(self._under_way)
-
     async def run(self, start: float) -> None:
         """From `start`, a monotonic time, until the last request of the window has ended."""
         self.start = start

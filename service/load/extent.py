@@ -30,8 +30,6 @@ class Pace:
     """Before each of its others: its engine is warm, its queue is empty."""
     window_seconds: float = 600.0
     """Of all its blocks together, at least."""
-    together: bool = False
-    """Arms have hardware of their own and run at the same time."""
 
     def __post_init__(self) -> None:
         if self.rate <= 0 or self.arms < 1 or self.blocks < 1 or self.window_seconds <= 0:
@@ -92,10 +90,9 @@ def extent(
     `miss_share`: the baseline's last known share of requests that miss the SLO. ValueError where it is
     outside [0, 1].
     """
-    at_once = 1 if pace.together else pace.arms
     window = math.inf
     if budget.seconds is not None:
-        window = max(0.0, budget.seconds / at_once - pace.idle_seconds)
+        window = max(0.0, budget.seconds / pace.arms - pace.idle_seconds)
     if budget.tokens is not None and budget.tokens_per_request > 0:
         requests = budget.tokens / budget.tokens_per_request / pace.arms
         window = min(window, max(0.0, requests / pace.rate - pace.idle_seconds))
@@ -110,6 +107,6 @@ def extent(
     return Extent(
         plan=plan,
         block_seconds=seconds / pace.blocks,
-        total_seconds=at_once * (pace.idle_seconds + seconds),
+        total_seconds=pace.arms * (pace.idle_seconds + seconds),
         requests=int(seconds * pace.rate),
     )

@@ -2,7 +2,7 @@
 
 Whatever drifts over the hours of a run, such as the room's temperature, meets every arm alike, and no arm
 always follows the same other. The blocks of one round share a seed and so their arrivals and requests: they
-pair. Where arms have hardware of their own, a round may run at once instead.
+pair.
 """
 
 from __future__ import annotations

@@ -179,10 +179,6 @@ class Manifest:
         """Of the SLO."""
         return float(self.document["slo"]["tpot_seconds"])
 
-    @property
-    def corpus_digest(self) -> str:
-        return str(self.document["corpus"]["digest"])
-
     def tier(self, name: str) -> Mapping[str, Any]:
         """What is said of one tier; KeyError when it has none of that name."""
         for each in self.document["tiers"]:

@@ -13,7 +13,7 @@ import pytest
 
 from service.engines.load import EngineLoad
 from service.fleet import Backend, BackendTls, Slo
-from service.load.block import Aborted, Block, Load, Passing, measure, run_block
+from service.load.block import Aborted, Block, Load, measure, run_block
 from service.load.figures import BlockFigures
 from service.load.plan import Arrivals, BlockPlan, Part
 from service.wire import parse_request
@@ -49,7 +49,7 @@ def plan(rate: float | None = 40.0, **more: object) -> BlockPlan:
 
 async def one(asked: BlockPlan, load: Load, **more: object) -> Block:
     async with asyncio.timeout(PATIENCE):
-        (block,) = await measure([(asked, load)], **more)  # type: ignore[arg-type]
+        block = await measure(asked, load, **more)  # type: ignore[arg-type]
     return block
 
 
@@ -486,22 +486,14 @@ async def test_whoever_objects_ends_the_block_at_once() -> None:
         assert len(backend.served) <= seen + 1
 
 
-async def test_progress_is_told() -> None:
-    told: list[Passing] = []
-    async with scripted(chat) as backend:
-        await one(plan(), load_of(backend), progress=told.append)
-    assert told[0].seconds == pytest.approx(0.4)
-    assert told[-1].begun > 0
-
-
-async def test_arms_at_the_same_time_begin_together_and_have_figures_of_their_own() -> None:
+async def test_arms_of_one_round_get_the_same_schedule_and_have_figures_of_their_own() -> None:
     async def slow(turn: Turn) -> None:
         await asyncio.sleep(0.05)
         await chat(turn)
 
     async with scripted(chat) as one_tier, scripted(slow) as other:
-        async with asyncio.timeout(PATIENCE):
-            first, second = await measure([(plan(), load_of(one_tier)), (plan(tier="bf16"), load_of(other))])
+        first = await one(plan(), load_of(one_tier))
+        second = await one(plan(tier="bf16"), load_of(other))
     assert first.figures.columns.scheduled == second.figures.columns.scheduled
     assert second.figures.ttft.p50 > 0.049  # type: ignore[operator]
     assert (first.figures.plan.tier, second.figures.plan.tier) == ("w8a8", "bf16")

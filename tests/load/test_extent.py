@@ -23,14 +23,12 @@ def test_a_window_is_never_shorter_than_it_was_asked_to_be() -> None:
     assert found.requests == 60_000
 
 
-def test_a_budget_of_minutes_bounds_it_and_arms_at_one_time_cost_them_once() -> None:
-    apart = extent(PACE, Budget(seconds=3000), miss_share=0.03, alpha=0.05)
-    together = extent(
-        Pace(rate=4.0, arms=2, together=True), Budget(seconds=3000), miss_share=0.03, alpha=0.05
-    )
-    assert apart.total_seconds <= 3000
-    assert together.total_seconds <= 3000
-    assert together.requests > apart.requests
+def test_a_budget_of_minutes_bounds_it_for_all_arms_together() -> None:
+    two = extent(PACE, Budget(seconds=3000), miss_share=0.03, alpha=0.05)
+    three = extent(Pace(rate=4.0, arms=3), Budget(seconds=3000), miss_share=0.03, alpha=0.05)
+    assert two.total_seconds <= 3000
+    assert three.total_seconds <= 3000
+    assert (two.plan.affordable, three.plan.affordable) == (1110 * 4, 610 * 4)
 
 
 def test_where_the_budget_cannot_reach_power_the_gate_says_so_before_the_run() -> None:
