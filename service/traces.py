@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import shake_256
 from typing import Any
@@ -100,18 +101,8 @@ def read_trace(lines: Iterable[str]) -> Trace:
     found.sort(key=lambda each: (each[0], each[1].line))
     start = found[0][0] if found else 0.0
     return Trace(
-        requests=tuple(_from_start(traced, at - start) for at, traced in found),
+        requests=tuple(replace(traced, arrived=at - start) for at, traced in found),
         bad=tuple(bad),
-    )
-
-
-def _from_start(traced: Traced, seconds: float) -> Traced:
-    return Traced(
-        line=traced.line,
-        arrived=seconds,
-        prompt_tokens=traced.prompt_tokens,
-        output_tokens=traced.output_tokens,
-        prefix=traced.prefix,
     )
 
 
@@ -135,8 +126,8 @@ def _json_rows(
                 yield number, _Bad("this is not a JSON object")
                 continue
             row = {_plain(str(key)): each for key, each in value.items()}
-            if isinstance(row.get("timestamp"), int | float):
-                row["timestamp"] = row["timestamp"] / 1000  # Mooncake's are in milliseconds
+            if type(at := row.get("timestamp")) in (int, float):
+                row["timestamp"] = _float(at) / 1000  # Mooncake's are in milliseconds
             yield number, row
 
 
@@ -148,7 +139,11 @@ def _csv_rows(first: tuple[int, str], rest: Iterator[tuple[int, str]]) -> Iterat
             "time) beside them"
         )
     for number, line in rest:
-        cells = next(csv.reader([line]), [])
+        try:
+            cells = next(csv.reader([line]), [])
+        except csv.Error as error:
+            yield number, _Bad(f"this is not CSV: {error}")
+            continue
         if len(cells) != len(columns):
             yield number, _Bad(f"{len(cells)} columns, and the header has {len(columns)}")
             continue
@@ -164,7 +159,10 @@ def _columns(header: str) -> list[str]:
             raise NotATrace("the first line is not JSON") from None
         columns = [_plain(str(key)) for key in value]
     else:
-        columns = [_plain(cell) for cell in next(csv.reader([header]), [])]
+        try:
+            columns = [_plain(cell) for cell in next(csv.reader([header]), [])]
+        except csv.Error as error:
+            raise NotATrace(f"the first line is not CSV: {error}") from None
     if not set(columns) & set(_PROMPT) or not set(columns) & set(_OUTPUT):
         raise NotATrace(
             "this is no trace: expected JSON lines with input_length and output_length, or CSV whose header "
@@ -212,7 +210,7 @@ def _tokens(written: Any, what: str, *, least: int) -> int:
 def _moment(written: Any) -> float:
     """Seconds: a number of them, or a date and time, taken for UTC where it names no zone."""
     if isinstance(written, int | float) and not isinstance(written, bool):
-        seconds = float(written)
+        seconds = _float(written)
     else:
         text = str(written).strip()
         try:
@@ -226,6 +224,14 @@ def _moment(written: Any) -> float:
     if not -1e12 < seconds < 1e12:
         raise _Bad(f"the time {written!r} is out of range")
     return seconds
+
+
+def _float(number: int | float) -> float:
+    """JSON's whole numbers may be longer than any float; such a time is out of range."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf
 
 
 def prompt_of(traced: Traced, *, seed: str) -> str:

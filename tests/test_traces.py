@@ -75,6 +75,9 @@ def test_every_wrong_line_is_named_with_its_number_and_reason() -> None:
         '{"timestamp": 1e300, "input_length": 5, "output_length": 5}',
         '{"timestamp": 1, "input_length": true, "output_length": 5}',
         '{"timestamp": 1, "input_length": 5, "output_length": 5} \udcff',
+        f'{{"timestamp": {10**400}, "input_length": 5, "output_length": 5}}',
+        f'{{"arrived_at": {10**400}, "input_length": 5, "output_length": 5}}',
+        '{"timestamp": true, "input_length": 5, "output_length": 5}',
     ]
     trace = read_trace(lines)
     assert len(trace.requests) == 1
@@ -91,18 +94,28 @@ def test_every_wrong_line_is_named_with_its_number_and_reason() -> None:
         12: "the time 1e+297 is out of range",
         13: "the length of the prompt is True, not a whole number of 1 to 4000000",
         14: "this is not UTF-8",
+        15: "the time inf is out of range",
+        16: f"the time {10**400} is out of range",
+        17: "the time 'True' is neither seconds nor a date and time",
     }
     wrong = read_trace(
-        ["TIMESTAMP,ContextTokens,GeneratedTokens", "2023-11-16 18:15:46,7", "x,1,1", "1,1,-1"]
+        [
+            "TIMESTAMP,ContextTokens,GeneratedTokens",
+            "2023-11-16 18:15:46,7",
+            "x,1,1",
+            "1,1,-1",
+            f"{'9' * 200_000},1,1",
+        ]
     )
     assert [str(each) for each in wrong.bad] == [
         "line 2: 2 columns, and the header has 3",
         "line 3: the time 'x' is neither seconds nor a date and time",
         "line 4: the length of the answer is -1, not a whole number of 0 to 4000000",
+        "line 5: this is not CSV: field larger than field limit (131072)",
     ]
 
 
-@pytest.mark.parametrize("lines", [[], ["\n"], ["a,b,c", "1,2,3"], ["hello"]])
+@pytest.mark.parametrize("lines", [[], ["\n"], ["a,b,c", "1,2,3"], ["hello"], ["x" * 200_000]])
 def test_what_is_no_trace_is_refused(lines: list[str]) -> None:
     with pytest.raises(NotATrace):
         read_trace(lines)
