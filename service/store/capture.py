@@ -152,6 +152,31 @@ def seal_all(captures: Sequence[Capture], keyring: Keyring) -> list[bytes]:
     return sealed
 
 
+def seal_bytes(plain: bytes, keyring: Keyring, *, bound: bytes, level: int = _LEVEL) -> bytes:
+    """Anything else, sealed as captures are; it opens where `bound` is the same."""
+    header, nonce = keyring._header, os.urandom(_NONCE)
+    packed = zstandard.ZstdCompressor(level=level).compress(plain)
+    return header + nonce + keyring._ciphers[keyring.current].encrypt(nonce, packed, header + bound)
+
+
+def unseal_bytes(what: str, blob: bytes, keyring: Keyring, *, bound: bytes) -> bytes:
+    """What was sealed with `bound`; SealBroken, which begins with `what`, says why not."""
+    if len(blob) < 2 or blob[0] != _VERSION:
+        raise SealBroken(f"{what} is not sealed in a format this version knows")
+    end = 2 + blob[1]
+    header, nonce, secret = blob[:end], blob[end : end + _NONCE], blob[end + _NONCE :]
+    key_id = header[2:].decode(errors="replace")
+    cipher = keyring._ciphers.get(key_id)
+    if cipher is None:
+        raise SealBroken(f"{what} is sealed with key {key_id!r}; the keyring has {sorted(keyring.keys)}")
+    try:
+        return zstandard.ZstdDecompressor().decompress(cipher.decrypt(nonce, secret, header + bound))
+    except (InvalidTag, ValueError, zstandard.ZstdError) as error:
+        raise SealBroken(
+            f"{what} does not open with key {key_id!r}: the key, the id or the bytes differ"
+        ) from error
+
+
 def _head(capture: Capture) -> bytes:
     """Everything of a capture but its id and bodies, as JSON.
 
@@ -225,28 +250,7 @@ def _quoted(text: str) -> str:
 
 def unseal(capture_id: str, blob: bytes, keyring: Keyring) -> Capture:
     """The capture in `blob`; SealBroken says why not."""
-    if len(blob) < 2 or blob[0] != _VERSION:
-        raise SealBroken(f"capture {capture_id} is not sealed in a format this version knows")
-    header_size = 2 + blob[1]
-    header, nonce, secret = (
-        blob[:header_size],
-        blob[header_size : header_size + _NONCE],
-        blob[header_size + _NONCE :],
-    )
-    key_id = header[2:].decode(errors="replace")
-    cipher = keyring._ciphers.get(key_id)
-    if cipher is None:
-        raise SealBroken(
-            f"capture {capture_id} is sealed with key {key_id!r}; the keyring has {sorted(keyring.keys)}"
-        )
-    try:
-        plain = zstandard.ZstdDecompressor().decompress(
-            cipher.decrypt(nonce, secret, header + capture_id.encode())
-        )
-    except (InvalidTag, ValueError) as error:
-        raise SealBroken(
-            f"capture {capture_id} does not open with key {key_id!r}: the key, the id or the bytes differ"
-        ) from error
+    plain = unseal_bytes(f"capture {capture_id}", blob, keyring, bound=capture_id.encode())
     split = 4 + int.from_bytes(plain[:4], "big")
     head = json.loads(plain[4:split])
     request_end = split + head.pop("request_bytes")

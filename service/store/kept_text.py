@@ -7,20 +7,11 @@ purpose, so that neither another item nor a capture can stand in for it. It name
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 
-import zstandard
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from service.store.capture import Keyring, seal_bytes, unseal_bytes
 
-from service.store.capture import Keyring, SealBroken
-
-_VERSION = 1
-_NONCE = 12
 _PURPOSE = b"adjudication/"
-MOST_BYTES = 16 * 1024 * 1024
-"""Of one opened text; `workers.keeping` keeps far less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,38 +58,12 @@ def seal_text(item_id: str, text: PairText, keyring: Keyring) -> bytes:
     """Compress and encrypt, with the keyring's current key."""
     # Escaped, so that half a surrogate pair of a client or a model is kept as it came.
     plain = json.dumps(asdict(text), separators=(",", ":")).encode("ascii")
-    key_id = keyring.current.encode()
-    header = bytes((_VERSION, len(key_id))) + key_id
-    nonce = os.urandom(_NONCE)
-    packed = zstandard.ZstdCompressor(level=3).compress(plain)
-    return (
-        header
-        + nonce
-        + AESGCM(keyring.keys[keyring.current]).encrypt(nonce, packed, header + _PURPOSE + item_id.encode())
-    )
+    return seal_bytes(plain, keyring, bound=_PURPOSE + item_id.encode(), level=3)
 
 
 def open_text(item_id: str, blob: bytes, keyring: Keyring) -> PairText:
     """The text in `blob`; SealBroken says why not."""
-    if len(blob) < 2 or blob[0] != _VERSION:
-        raise SealBroken(f"the text of item {item_id} is not sealed in a format this version knows")
-    end = 2 + blob[1]
-    header, nonce, secret = blob[:end], blob[end : end + _NONCE], blob[end + _NONCE :]
-    key_id = header[2:].decode(errors="replace")
-    key = keyring.keys.get(key_id)
-    if key is None:
-        raise SealBroken(
-            f"the text of item {item_id} is sealed with key {key_id!r}; the keyring has "
-            f"{sorted(keyring.keys)}"
-        )
-    try:
-        packed = AESGCM(key).decrypt(nonce, secret, header + _PURPOSE + item_id.encode())
-        plain = zstandard.ZstdDecompressor().decompress(packed, max_output_size=MOST_BYTES)
-    except (InvalidTag, ValueError, zstandard.ZstdError) as error:
-        raise SealBroken(
-            f"the text of item {item_id} does not open with key {key_id!r}: the key, the id or the bytes "
-            "differ"
-        ) from error
+    plain = unseal_bytes(f"the text of item {item_id}", blob, keyring, bound=_PURPOSE + item_id.encode())
     document = json.loads(plain)
     return PairText(
         turns=tuple(Turn(**turn) for turn in document["turns"]),
