@@ -16,6 +16,8 @@ from service.approval.desk import Desk
 from service.approval.verdict_schemas import CorrectionOut
 from service.decision.agreement import Agreement
 from service.decision.instrument import Errors, Reading, corrected_by_errors, errors_of
+from service.decision.labelled import level_of
+from service.decision.policy import Policy
 from service.decision.tally import Tally
 from service.store.adjudicated import (
     LabelledItem,
@@ -27,7 +29,7 @@ from service.store.adjudicated import (
     queue_counts,
 )
 from service.store.adjudication import Where
-from service.store.standing import Rung, Standing
+from service.store.standing import Rung
 
 MOST_DISPUTED = 20
 
@@ -42,7 +44,13 @@ def queues_out(desk: Desk, model: str) -> list[QueueOut]:
     with desk.db.read() as connection:
         items = labelled_items(connection, model, list(epochs), present)
     return [
-        _queue(model, rung, count, [each for each in items if _is_of(each, count)], _level(standing, rung))
+        _queue(
+            model,
+            rung,
+            count,
+            [each for each in items if _is_of(each, count)],
+            _level(desk.question.policy, rung),
+        )
         for key, rung in epochs.items()
         for count in counts
         if (count.tier, count.epoch) == key
@@ -53,10 +61,8 @@ def _is_of(item: LabelledItem, count: QueueCount) -> bool:
     return (item.tier, item.epoch, item.evaluator) == (count.tier, count.epoch, count.evaluator)
 
 
-def _level(standing: Standing, rung: Rung) -> float:
-    verdict = rung.verdict
-    alpha = 0.05 if verdict is None or not verdict.alpha_accept else verdict.alpha_accept
-    return max(0.5, 1 - 2 * alpha)
+def _level(policy: Policy, rung: Rung) -> float:
+    return level_of(policy, 0.0 if rung.verdict is None else rung.verdict.alpha_accept)
 
 
 def _queue(

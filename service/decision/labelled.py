@@ -48,9 +48,7 @@ def with_labels(
 ) -> Finding:
     """The finding with what labels say of it; as it was without any. `ended`: why the epoch has ended, if it
     has: what labels leave undecided is then not shown, as without them."""
-    # An error rate of a half or more has no interval, and one below what a double tells from 0 neither.
-    level = min(1 - LEAST_ALPHA, max(0.5, 1 - 2 * (limits.alpha_accept or policy.alpha_approval)))
-    rectified = rectify(tally, labels, level=level)
+    rectified = rectify(tally, labels, level=level_of(policy, limits.alpha_accept))
     if rectified is None or finding.estimate is None:
         return finding
     missing = _missing(criterion, labels, rectified.interval)
@@ -78,6 +76,12 @@ def with_labels(
         not_shown=finding.not_shown or over,
         correction=correction,
     )
+
+
+def level_of(policy: Policy, alpha_accept: float) -> float:
+    """Of intervals by labels: that of acceptance, or of a first attempt where no error rate is left."""
+    # An error rate of a half or more has no interval, and one below what a double tells from 0 neither.
+    return min(1 - LEAST_ALPHA, max(0.5, 1 - 2 * (alpha_accept or policy.alpha_approval)))
 
 
 def _missing(criterion: Criterion, labels: Labels, interval: Interval) -> str:

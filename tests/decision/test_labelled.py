@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from service.decision.correction import BENEFIT, BOTH_FAILED, BOTH_PASSED, HARM, Cell, Labels
 from service.decision.decide import decide, limits_of
 from service.decision.evidence import Evidence
+from service.decision.labelled import level_of
 from service.decision.policy import Asked, Criterion, Gate, Hypothesis, Policy
 from service.decision.tally import Tally
 from service.decision.verdict import Decision, Finding
@@ -208,3 +209,10 @@ def test_an_error_rate_that_is_next_to_nothing_still_has_an_interval() -> None:
     found = finding(CLEAN, labels(harm={HARM: 4, BOTH_PASSED: 6}), asked)
     assert found.correction is not None
     assert found.correction.interval.level < 1
+
+
+def test_the_level_is_acceptances_and_always_one() -> None:
+    assert level_of(policy(), 0.02) == 0.96
+    assert level_of(policy(), 0.0) == 1 - 2 * policy().alpha_approval
+    assert level_of(policy(), 0.4) == 0.5
+    assert level_of(policy(), 1e-300) < 1
