@@ -147,7 +147,12 @@ def labels_of(items: Iterable[LabelledItem]) -> Labels:
 
 def between_people(items: Sequence[LabelledItem]) -> dict[tuple[str, str], Agreement]:
     """Of every two people with items in common, skips apart."""
-    return _between(items, lambda item: item.people)
+    said: defaultdict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+    for item in items:
+        told = sorted((name, cell) for name, cell in item.people.items() if cell is not None)
+        for (first, one), (second, other) in combinations(told, 2):
+            said[first, second].append((str(one), str(other)))
+    return {names: agreement(pairs) for names, pairs in sorted(said.items())}
 
 
 def judge_and_people(items: Sequence[LabelledItem]) -> Agreement:
@@ -158,15 +163,6 @@ def judge_and_people(items: Sequence[LabelledItem]) -> Agreement:
         for said in item.judges.values()
         if said is not None and item.truth is not None
     )
-
-
-def _between(items: Sequence[LabelledItem], voices: Any) -> dict[tuple[str, str], Agreement]:
-    said: defaultdict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    for item in items:
-        told = sorted((name, cell) for name, cell in voices(item).items() if cell is not None)
-        for (first, one), (second, other) in combinations(told, 2):
-            said[first, second].append((str(one), str(other)))
-    return {names: agreement(pairs) for names, pairs in sorted(said.items())}
 
 
 def labelled_items(

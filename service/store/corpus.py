@@ -9,7 +9,7 @@ the others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -21,8 +21,7 @@ from service.store.capture import Capture, Ending, Keyring, seal_all
 from service.store.corpus_plan import TRAFFIC, CorpusPlan
 from service.store.corpus_tables import corpus, corpus_strata
 from service.store.database import Database
-from service.store.schema import claims, key_of
-from service.store.units import Claim
+from service.store.schema import key_of
 
 _CHUNK = 400
 
@@ -182,45 +181,6 @@ def take_in(db: Database, plan: CorpusPlan, imported: Sequence[Drawn]) -> int:
 def bytes_used(connection: Connection) -> int:
     """Of all sealed requests."""
     return int(connection.execute(select(func.coalesce(func.sum(corpus.c.bytes), 0))).scalar_one())
-
-
-def counted_before(
-    db: Database,
-    *,
-    tier: str,
-    arm: str,
-    epoch: str,
-    evaluator: str,
-    version: str,
-    digests: Collection[str],
-) -> set[str]:
-    """Those of the digests whose request counts already in an epoch: replaying it again is no new evidence.
-
-    Ask with both digests of a member, as it is kept and as it came; if either is among them, its replays are
-    regression history (design section 11). The claims of a member that is not are then to be made as for any
-    capture (`pairs.claim`), since live traffic may bring the same request at any moment.
-    """
-    by_key = {
-        Claim(
-            tier=tier,
-            arm=arm,
-            epoch=epoch,
-            evaluator=evaluator,
-            version=version,
-            conversation="",
-            digest=digest,
-        ).keys[0]: digest
-        for digest in digests
-        if digest
-    }
-    keys = sorted(by_key)
-    found: set[str] = set()
-    with db.read() as connection:
-        for start in range(0, len(keys), _CHUNK):
-            chunk = keys[start : start + _CHUNK]
-            rows = connection.execute(select(claims.c.claim).where(claims.c.claim.in_(chunk)))
-            found |= {by_key[claim] for claim in rows.scalars()}
-    return found
 
 
 def _see(db: Database, connection: Connection, place: Place) -> None:

@@ -42,11 +42,6 @@ class Listed:
     size: int
     """Bytes, sealed."""
 
-    @property
-    def digests(self) -> tuple[str, str]:
-        """Under which it may have counted."""
-        return self.digest, self.original
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:

@@ -1,4 +1,4 @@
-"""The corpus: who stays, whoever draws and in whatever order; what leaves, and what counted before."""
+"""The corpus: who stays, whoever draws and in whatever order; and what leaves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from service.store.corpus import (
     Drawn,
     Place,
     bytes_used,
-    counted_before,
     draw_within,
     place_of,
     rank_of,
@@ -239,18 +238,6 @@ def test_a_tenant_is_forgotten_with_its_reasons_and_its_counts_stay(
         each.tenant for each in listed(database, model="m", name=TRAFFIC, per_stratum=3, now=101 * DAY)
     ] == ["t2"]
     assert forget_tenant(database, "t1").plus(gone).requests == 2
-
-
-def test_a_request_that_counted_in_an_epoch_is_told_by_its_digest(database: Database, unit_of) -> None:
-    unit = unit_of("c1", "pp", digest="d1")
-    record(database, capture_id="c1", owner="w", units=[unit], at=1.0)
-    record(
-        database, capture_id="c2", owner="w", units=[unit_of("c2", "pp", digest="d2", counted=False)], at=2.0
-    )
-    where = {"tier": unit.tier, "arm": unit.arm, "evaluator": unit.evaluator, "version": unit.version}
-    asked = ["d1", "d2", "d3", ""]
-    assert counted_before(database, epoch=unit.epoch, digests=asked, **where) == {"d1"}
-    assert counted_before(database, epoch="another", digests=asked, **where) == set()
 
 
 def test_ranks_are_uniform_and_nobody_without_the_salt_can_aim_at_them() -> None:
