@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincc, betaincinv, betaln, xlog1py, xlogy
+from scipy.special import betaincc, betaln, xlog1py, xlogy
 
+from service.decision.binomial import highest_share, lowest_share
 from service.decision.tango import score
 
 GAMMA = 1e-6
@@ -40,8 +41,8 @@ def exact_p(b: int, c: int, n: int, margin: float, *, gamma: float | None = None
         gamma = 0.0 if n <= FULL_SEARCH_PAIRS else GAMMA
     lowest, highest = 0.0, (1 - margin) / 2
     if gamma:
-        lowest = 0.0 if c == 0 else min(highest, float(betaincinv(c, n - c + 1, gamma / 2)))
-        highest = highest if c == n else min(highest, float(betaincinv(c + 1, n - c, 1 - gamma / 2)))
+        lowest = min(highest, lowest_share(c, n, gamma / 2))
+        highest = min(highest, highest_share(c, n, 1 - gamma / 2))
     most = min(n, int(n * highest + 12 * np.sqrt(n * highest) + 60))
     benefits = np.arange(most + 1, dtype=np.float64)
     cuts = _cuts(benefits, n, margin, float(score(b, c, n, margin)) + _TIE)

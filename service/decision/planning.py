@@ -15,8 +15,9 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri
+from scipy.special import ndtri
 
+from service.decision.binomial import highest_share
 from service.decision.eprocess import Differences, log_capital, log_factors, log_mixture
 from service.decision.grid import G10, Grid
 from service.decision.tango import restricted_benefit
@@ -138,7 +139,7 @@ def discordance_limit(discordant: int, pairs: int, level: float = 0.95) -> float
     """One-sided upper limit of the share of discordant pairs (Clopper & Pearson 1934); 1 without pairs."""
     if not 0 <= discordant <= pairs:
         raise ValueError(f"discordant pairs must be in 0..{pairs}, got {discordant}")
-    return 1.0 if discordant == pairs else float(betaincinv(discordant + 1, pairs - discordant, level))
+    return highest_share(discordant, pairs, level)
 
 
 def max_pairs(

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scipy.special import betaincinv
-
+from service.decision.binomial import highest_share, lowest_share
 from service.decision.economics import effective_cost
 from service.decision.tally import Tally
 
@@ -54,11 +53,11 @@ def live_rate(seen: Resent, *, level: float = 0.95) -> RetryRate | None:
         raise ValueError(f"level must be in (0, 1), got {level}")
     if not seen.total:
         return None
-    again, not_again, tail = seen.resent, seen.total - seen.resent, (1 - level) / 2
+    again, tail = seen.resent, (1 - level) / 2
     return RetryRate(
         value=again / seen.total,
-        lower=float(betaincinv(again, not_again + 1, tail)) if again else 0.0,
-        upper=float(betaincinv(again + 1, not_again, 1 - tail)) if not_again else 1.0,
+        lower=lowest_share(again, seen.total, tail),
+        upper=highest_share(again, seen.total, 1 - tail),
         source=f"live traffic: {again:,} of {seen.total:,} requests were sent again",
     )
 

@@ -20,9 +20,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.special import betaincinv, stdtr, stdtrit
+from scipy.special import stdtr, stdtrit
 
 from service.decision import tango
+from service.decision.binomial import highest_share, lowest_share
 from service.decision.clusters import ASSUMED_CORRELATION, design_effect
 from service.decision.evidence import Measured, Shown
 from service.decision.planning import check_scenario, fixed_pairs
@@ -195,9 +196,8 @@ def baseline_slo(
     # for blocks without a miss have no variance and prove little.
     between = math.fsum((m - share * r) ** 2 for r, m in counted) * count / (count - 1) / requests**2
     half = -float(stdtrit(count - 1, alpha)) * math.sqrt(between)
-    met = requests - missed
-    lower = min(share - half, float(betaincinv(missed, met + 1, alpha)) if missed else 0.0)
-    upper = max(share + half, float(betaincinv(missed + 1, met, 1 - alpha)) if met else 1.0)
+    lower = min(share - half, lowest_share(missed, requests, alpha))
+    upper = max(share + half, highest_share(missed, requests, 1 - alpha))
     numbers |= {"lower limit": max(0.0, lower), "upper limit": min(1.0, upper)}
     told = f"miss share {share:.4f} over {requests:,} requests"
     if upper <= most:
