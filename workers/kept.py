@@ -70,7 +70,7 @@ def sealed_answers(
     told = {
         "baseline": opened.plan.baseline,
         "compared": compared,
-        "outcomes": [[*slot, redacted(_written(outcome), mask)] for slot, outcome in sorted(known.items())],
+        "outcomes": [[*slot, _written(outcome, mask)] for slot, outcome in sorted(known.items())],
         "needles": {
             str(item): asdict(question.needle)
             for item, question in enumerate(opened.questions, 1)
@@ -115,8 +115,10 @@ def _is_masked(needle: Needle, mask: Mask) -> bool:
     return touches([needle.value, *needle.others], mask)
 
 
-def _written(outcome: Outcome) -> dict[str, Json]:
-    return asdict(outcome)
+def _written(outcome: Outcome, mask: Mask) -> dict[str, Json]:
+    written: dict[str, Json] = redacted(asdict(outcome), mask)
+    # Our own word, by which it is read again: no mask, however wide, may change it.
+    return {**written, "kind": outcome.kind.value} if isinstance(outcome, Fault) else written
 
 
 def _read(written: Mapping[str, Json]) -> Outcome:

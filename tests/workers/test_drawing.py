@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from sqlalchemy import select
 
+from evaluators.exchange import Fault, FaultKind
 from service.redaction import mask_personal
 from service.store.corpus_members import Member, manifest, opened
 from service.store.corpus_plan import TRAFFIC, CorpusPlan
@@ -16,7 +17,7 @@ from service.store.corpus_tables import kept_answers
 from service.store.database import Database
 from service.store.resends import resend_rates
 from tests.conftest import ValkeyServer
-from tests.workers.scripted import Script, ScriptedBackend
+from tests.workers.scripted import Reply, Script, ScriptedBackend
 from tests.workers.walk import (
     GOOD,
     KEYRING,
@@ -156,6 +157,24 @@ def test_a_share_of_captures_is_kept_with_every_answer_masked(
         assert each.request.messages[0].text == "who is masked@example.com?"
         assert {compared.epoch for compared in each.compared} == {"epoch of bf16", "epoch of w4a16"}
         assert each.live == {0}
+
+
+def test_a_mask_that_leaves_no_word_as_it_was_leaves_what_became_of_an_answer(
+    valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends, db: Database
+) -> None:
+    baseline, candidate = backend(always(GOOD)), backend(lambda asked: Reply(status=500))
+    made = bench_of(
+        tier("bf16", None, shadow=baseline.url),
+        tier("w4a16", candidate.url),
+        drawing=Drawing(
+            plan=CorpusPlan(per_stratum=0), answers=1.0, salt=b"s", mask=lambda text: "x" * len(text)
+        ),
+    )
+    replay_batch(made, ship(valkey.url, [exchange(question("hello"))]), delivery="1")
+    [found] = kept(db)
+    [fault] = [outcome for slot, outcome in found.outcomes.items() if slot.tier == "w4a16"]
+    assert isinstance(fault, Fault)
+    assert fault.kind is FaultKind.SERVER_ERROR
 
 
 def test_recall_questions_whose_value_is_masked_are_not_kept(
