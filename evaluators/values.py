@@ -9,7 +9,7 @@ from evaluators.numerals import HAN_DATE, HAN_NUMERAL, date_in_digits, in_digits
 
 _HYPHENS = str.maketrans("\u2010\u2011", "--")
 """Models write identifiers with hyphens at which no line breaks; NFKC makes U+2010 of those. Dashes stay."""
-_SPACED = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
+_SPACED = re.compile(r"(?<![\d.,])(?<!\d[\u00a0\u2009\u202f])\d{1,3}(?:[\u00a0\u2009\u202f]\d{3})++(?!\d)")
 """A space that keeps a number together separates thousands; an ordinary one may stand between two numbers."""
 _MONTHS = {
     name: number
@@ -58,7 +58,8 @@ def normal(text: str) -> str:
     first, with points (day first), and with slashes or hyphens where one number can be no month. 03/04/2024
     stays as it is: nobody knows which month.
     """
-    text = unicodedata.normalize("NFKC", _SPACED.sub("", text)).casefold().translate(_HYPHENS)
+    text = _SPACED.sub(lambda m: "".join(m[0].split()), text)
+    text = unicodedata.normalize("NFKC", text).casefold().translate(_HYPHENS)
     text = HAN_DATE.sub(_han_date, text)
     text = HAN_NUMERAL.sub(lambda m: in_digits(m[0]), text)
     text = _CHINESE_DATE.sub(lambda m: _iso(m[1], m[2], m[3]), text)
@@ -106,8 +107,8 @@ def occurrences(value: str, text: str) -> int:
     at = text.find(value)
     while at >= 0:
         end = at + len(value)
-        before = text[max(0, at - 2) : at][::-1]
-        signed = value[0].isdigit() and _SIGN.fullmatch(before)
+        before = text[max(0, at - 3) : at][::-1]
+        signed = value[0].isdigit() and _SIGN.match(before)
         if not signed and _free(before) and _free(text[end : end + 2]):
             count += 1
         at = text.find(value, at + 1)
@@ -115,11 +116,14 @@ def occurrences(value: str, text: str) -> int:
 
 
 _TOKEN = re.compile(r"[0-9a-z_\u00df-\u024f]")
-_SIGN = re.compile(r"[-\u2212][ \t(=:$\u20ac\u00a3\u00a5]?")
-"""A minus before a number, nearest first; behind a word it is a hyphen, on a further line a bullet."""
+_SIGN = re.compile(
+    r"[$\u20ac\u00a3\u00a5]?[-\u2212](?:[ \t(\[{=:$\u20ac\u00a3\u00a5\"'`*~|\u201c\u2018\u00ab\u300c]|\Z)"
+)
+"""A minus before a number or its currency, nearest first, and what opens before it; behind a word it is a
+hyphen, on a further line a bullet."""
 _JOINT = re.compile(r"[-.,:/@+][0-9a-z_]")
 
 
 def _free(beside: str) -> bool:
-    """Whether the two characters next to a value (nearest first) leave it a token of its own."""
+    """Whether the characters next to a value (nearest first) leave it a token of its own; two count."""
     return _TOKEN.match(beside) is None and _JOINT.match(beside) is None
