@@ -32,7 +32,7 @@ class PassiveRecall:
     """Applies to long prompts, whatever is asked; probes have a known answer and are judged by that."""
 
     name: ClassVar[str] = "passive_recall"
-    version: ClassVar[str] = "1"
+    version: ClassVar[str] = "2"
 
     def applies(self, request: Request) -> bool:
         written = sum(len(message.text) for message in request.messages)
