@@ -169,7 +169,7 @@ def _prompts(traces: list[Path]) -> list[Prompt]:
     arrived: list[tuple[float, Prompt]] = []
     for path, name in zip(traces, names, strict=True):
         try:
-            trace = read_trace(_read(path, "replay").splitlines())
+            trace = read_trace(_read(path, "replay").split("\n"))
         except NotATrace as error:
             raise fail(f"tiergate capacity replay: {path}: {error}", WRONG) from None
         if not any(request.prefix for request in trace.requests):

@@ -35,12 +35,13 @@ def own_requests() -> list[Request]:
 def read_requests(lines: str, name: str) -> list[Request]:
     """Requests of a file, one JSON body a line; `path` beside its keys names another endpoint than chat."""
     found = []
-    for number, line in enumerate(lines.splitlines(), 1):
+    # Not `splitlines`: JSON texts may hold U+2028 and other ends of lines as they are.
+    for number, line in enumerate(lines.split("\n"), 1):
         if not line.strip():
             continue
         try:
             body = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UnusableTexts(f"{name}, line {number}: not JSON: {error}") from None
         if not isinstance(body, dict):
             raise UnusableTexts(f"{name}, line {number}: a request's body is an object")

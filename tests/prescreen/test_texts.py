@@ -23,12 +23,19 @@ def test_a_file_has_one_body_a_line_and_may_name_the_path() -> None:
     assert "path" not in found[1].body
 
 
+def test_a_text_may_hold_what_ends_lines_elsewhere() -> None:
+    body = {"messages": [{"role": "user", "content": "a\u2028b\u0085c"}]}
+    found = read_requests(json.dumps(body, ensure_ascii=False) + "\r\n", "f")
+    assert [each.messages[0].text for each in found] == ["a\u2028b\u0085c"]
+
+
 @pytest.mark.parametrize(
     ("lines", "why"),
     [
         ("", "f: no request in it"),
         ("{}\n{", "line 1: not a request"),
         ('{"messages": [{"role": "user", "content": "a"}]}\n{', "line 2: not JSON"),
+        pytest.param("[" * 200_000, "line 1: not JSON", id="deep"),
         ("5", "line 1: a request's body is an object"),
         ('{"path": "/v1/x", "prompt": "b"}', "generates nothing"),
     ],
