@@ -19,7 +19,7 @@ from typing import Any
 
 from evaluators.exchange import Endpoint, Json, Request
 from service.prescreen.surprise import Forced
-from service.wire.formats import GUIDES
+from service.wire.probe import SHAPING
 from service.wire.replay import without_traces
 
 
@@ -37,15 +37,6 @@ class CannotForce(ValueError):
 
 LONGEST_ANSWER = 8_000
 """Characters of an answer that is forced; a grammar of more is refused by engines."""
-_NOT_KEPT = frozenset(
-    {
-        *GUIDES,
-        *("response_format", "stop", "n", "best_of", "logprobs", "top_logprobs", "prompt_logprobs", "echo"),
-        *("stream", "stream_options", "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k"),
-        *("min_p", "seed", "presence_penalty", "frequency_penalty", "repetition_penalty", "repeat_penalty"),
-        *("logit_bias", "tool_choice", "parallel_tool_calls", "min_tokens", "ignore_eos", "suffix"),
-    }
-)
 
 
 def method_of(engine: str | None, endpoint: Endpoint) -> Method:
@@ -63,7 +54,7 @@ def method_of(engine: str | None, endpoint: Endpoint) -> Method:
 
 def asking_body(request: Request, *, model: str, max_tokens: int) -> dict[str, Json]:
     """The request put to the baseline greedily, unstreamed and without formats: whose answer is forced."""
-    body = {key: value for key, value in without_traces(request).items() if key not in _NOT_KEPT}
+    body = {key: value for key, value in without_traces(request).items() if key not in SHAPING}
     body |= {"model": model, "max_tokens": max_tokens, "temperature": 0}
     if request.tools:
         body["tool_choice"] = "none"

@@ -14,7 +14,7 @@ from service.wire.replay import without_traces
 from service.wire.requests import read_body
 from service.wire.shapes import NotARequest
 
-_SHAPING = frozenset(
+SHAPING = frozenset(
     {
         *GUIDES,
         "response_format",
@@ -65,7 +65,7 @@ _SHAPING = frozenset(
         "thinking",
     }
 )
-"""Keys that a probe drops; what it needs of them it sets itself, or takes from `extra_body`."""
+"""Keys that shape an answer: a probe drops them, and sets itself or takes from `extra_body` what it needs."""
 
 
 def probe_request(
@@ -77,7 +77,7 @@ def probe_request(
     turn. Tools stay in the prompt but may not be called. `extra_body` (thinking off, say) is merged in last,
     objects within it key by key. Raises `NotARequest` for a prompt that is token ids.
     """
-    body = {key: value for key, value in without_traces(request).items() if key not in _SHAPING}
+    body = {key: value for key, value in without_traces(request).items() if key not in SHAPING}
     body.update(_asking(request, needle.question))
     body["temperature"] = 0
     if request.tools:

@@ -64,6 +64,9 @@ def test_the_baseline_is_asked_greedily_and_for_plain_text() -> None:
         response_format={"type": "json_object"},
         seed=1,
         top_logprobs=2,
+        stop_token_ids=[5],
+        allowed_token_ids=[7],
+        use_beam_search=True,
     )
     assert asking_body(request, model="m", max_tokens=7) == {
         "model": "m",
