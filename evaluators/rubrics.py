@@ -58,13 +58,19 @@ RECALL = Rubric(
 )
 TOOL_USE = Rubric(
     question="Does this answer call a tool?",
-    passes="it calls at least one of the tools that were offered.",
-    fails="it answers in words only, or not at all.",
+    passes="it calls one, rightly or wrongly, or several where the request does not forbid more than one.",
+    fails=(
+        "it answers in words only, also where a call stands in them, or not at all, or calls several tools "
+        "against the request."
+    ),
 )
 HEALTH = Rubric(
     question="Is this answer whole and sound in form?",
     passes="it comes to an end, in the language of the request, without loops or floods of one character.",
-    fails="it repeats itself without end, is empty, breaks off, or drifts into another language unasked.",
+    fails=(
+        "it repeats itself without end, is empty, breaks off or was filtered, is a broken engine's noise, "
+        "or drifts into another language unasked."
+    ),
 )
 RUBRICS: Mapping[str, Rubric] = {
     "refusal": REFUSAL,

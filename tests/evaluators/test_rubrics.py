@@ -25,6 +25,10 @@ def test_refusals_are_asked_for_in_the_three_kinds_that_the_evaluator_knows() ->
         assert word in told
 
 
+def test_several_calls_are_asked_for_as_the_evaluator_judges_them() -> None:
+    assert "against the request" in RUBRICS["tool_use"].fails
+
+
 def test_another_package_brings_its_own() -> None:
     own = Rubric(question="Is it whole?", passes="yes.", fails="no.")
 
