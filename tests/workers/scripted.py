@@ -44,6 +44,8 @@ class Reply:
     """Close without a word."""
     completion_tokens: int = 5
     """What it claims to have written."""
+    cached_tokens: int | None = None
+    """What it claims to have had in its prefix cache, of 10."""
     cut_off: bool = False
     """Promise the whole body, send half of it, close."""
 
@@ -51,7 +53,7 @@ class Reply:
 Script = Callable[[Asked], Reply]
 
 
-def completion(text: str, *, completion_tokens: int = 5) -> bytes:
+def completion(text: str, *, completion_tokens: int = 5, cached_tokens: int | None = None) -> bytes:
     """The body of an unstreamed chat completion."""
     return json.dumps(
         {
@@ -70,6 +72,7 @@ def completion(text: str, *, completion_tokens: int = 5) -> bytes:
                 "prompt_tokens": 10,
                 "completion_tokens": completion_tokens,
                 "total_tokens": 10 + completion_tokens,
+                "prompt_tokens_details": None if cached_tokens is None else {"cached_tokens": cached_tokens},
             },
         }
     ).encode()
@@ -156,7 +159,9 @@ class ScriptedBackend:
         if reply.hang_up:
             return False
         body = (
-            completion(reply.text, completion_tokens=reply.completion_tokens)
+            completion(
+                reply.text, completion_tokens=reply.completion_tokens, cached_tokens=reply.cached_tokens
+            )
             if reply.status == 200
             else b'{"error": {"message": "no"}}'
         )

@@ -6,10 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
-from evaluators.exchange import Answer, Endpoint, Message, Request
+from evaluators.exchange import Answer, Endpoint, Message, Needle, Request
 from service.fleet import Backend, Tier
 from tests.workers.scripted import Reply, Script, ScriptedBackend
 from workers.answering import Answering, Inquiry
@@ -93,6 +94,28 @@ def test_tokens_are_what_the_engine_says_and_nothing_where_it_was_not_reached(
     inquiries = [inquiry("a", server.url, asked("x")), inquiry("b", "http://127.0.0.1:9", asked("x"))]
     answers = made.run(inquiries, every=60, beat=lambda: None)
     assert (answers.spent["a"], answers.spent["b"]) == (15, 0)
+
+
+def test_of_recall_questions_it_counts_where_their_prompts_came_from(
+    backend: Backends, answering: Callable[..., Answering]
+) -> None:
+    needle = Needle(key="a", value="b1c2", question="?", depth=0.5)
+    plain = asked("x")
+    probe = replace(plain, request=replace(plain.request, needle=needle))
+    made = answering()
+
+    def counted(ask: Ask, cached: int | None) -> dict[str, int]:
+        server = backend(lambda asked: Reply(text="ok", cached_tokens=cached))
+        counts = made.run([inquiry("c", server.url, ask)], every=60, beat=lambda: None).counts
+        return {
+            each.partition('cached="')[2].partition('"')[0]: amount
+            for each, amount in counts.items()
+            if each.startswith("tiergate_worker_probe_prompt_tokens_total{")
+        }
+
+    assert counted(probe, 8) == {"yes": 8, "no": 2}
+    assert counted(probe, None) == {}
+    assert counted(plain, 8) == {}
 
 
 def test_it_beats_while_it_waits_and_outside_of_the_event_loop(
