@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
@@ -101,4 +102,6 @@ def not_judged(signals: Signals) -> tuple[Stage, ...]:
 def _missed(name: str, p95: float | None, limit: float | None) -> str | None:
     if p95 is None or limit is None or p95 <= limit:
         return None
+    if p95 == math.inf:
+        return f"more than 5% of requests never had a {name}, its limit is {limit * 1e3:.4g} ms"
     return f"P95 of {name} is {p95 * 1e3:.4g} ms, its limit {limit * 1e3:.4g} ms"

@@ -35,6 +35,11 @@ def test_a_stage_hurts_where_its_figure_misses(told: dict[str, Any], stages: lis
     assert hurting(**told) == stages
 
 
+def test_requests_that_never_had_a_token_are_told_as_such() -> None:
+    told = Signals(ttft_p95=math.inf, ttft_limit=1.5)
+    assert hurts(told, Stage.TTFT) == "more than 5% of requests never had a TTFT, its limit is 1500 ms"
+
+
 def test_what_is_not_told_is_not_well() -> None:
     assert not_judged(Signals()) == tuple(Stage)
     assert not_judged(Signals(ttft_p95=1, ttft_limit=2, kv_usage=0.1)) == (Stage.TPOT, Stage.COST)
