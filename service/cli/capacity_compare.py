@@ -13,12 +13,13 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from service.cli.capacity_reports import json_of, report_of, wrong
+from service.cli.capacity_reports import json_of, report_in, wrong
 from service.cli.capacity_views import table_of
 from service.cli.configuration import fail
 
 if TYPE_CHECKING:
     from service.capacity.experiment import Experiment, Limits, Side
+    from service.report.document import Report
     from service.report.measured import Figure
 
 REFUSED = 1
@@ -58,10 +59,10 @@ def compare(
     """
     from service.capacity.experiment import MoreThanOneVariable, compared
 
-    was, now = _manifest(before), _manifest(after)
+    (was, was_report), (now, now_report) = _told(before), _told(after)
     first = tier or _first(was, before)
     second = to or first
-    sides = _sides(before, after, first, second)
+    sides = _sides(_figures(was_report, first), _figures(now_report, second))
     try:
         experiment = compared(was, now, tier=first, tier_now=second, sides=sides, force=force)
     except MoreThanOneVariable as error:
@@ -79,15 +80,17 @@ def compare(
         _print(experiment)
 
 
-def _manifest(path: Path) -> Mapping[str, Any]:
+def _told(path: Path) -> tuple[Mapping[str, Any], Report | None]:
+    """The manifest in a file, and the report where it is one."""
     from service.store.manifest import Manifest
 
     told = json_of(path, "compare")
     if "schema" in told:
-        return report_of(path, "compare").manifest
+        report = report_in(told, path, "compare")
+        return report.manifest, report
     inner = told.get("manifest")
     try:
-        return Manifest.of(inner if isinstance(inner, dict) else told).document
+        return Manifest.of(inner if isinstance(inner, dict) else told).document, None
     except ValueError as error:
         raise wrong("compare", f"{path} is neither a report nor a manifest: {error}") from None
 
@@ -100,20 +103,18 @@ def _first(manifest: Mapping[str, Any], path: Path) -> str:
     raise wrong("compare", f"the manifest of {path} names no tier")
 
 
-def _sides(before: Path, after: Path, first: str, second: str) -> tuple[Side, ...]:
+def _sides(was: Figures, now: Figures) -> tuple[Side, ...]:
     from service.capacity.experiment import Side
 
-    was, now = _figures(before, first), _figures(after, second)
     names = [*was, *(name for name in now if name not in was)]
     return tuple(Side(figure=name, was=_limits(was.get(name)), now=_limits(now.get(name))) for name in names)
 
 
-def _figures(path: Path, tier: str) -> Figures:
+def _figures(report: Report | None, tier: str) -> Figures:
     from service.report.changes import key_figures
 
-    if "schema" not in json_of(path, "compare"):
-        return {}
-    found = next((each for each in report_of(path, "compare").tiers if each.name == tier), None)
+    tiers = () if report is None else report.tiers
+    found = next((each for each in tiers if each.name == tier), None)
     return {} if found is None else key_figures(found)
 
 

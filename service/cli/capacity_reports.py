@@ -37,11 +37,16 @@ def json_of(path: Path, command: str) -> Json:
 
 def report_of(path: Path, command: str) -> Report:
     """The report in a file; exits with 2 where there is none."""
+    return report_in(json_of(path, command), path, command)
+
+
+def report_in(told: Json, path: Path, command: str) -> Report:
+    """The report in JSON that was read from a file; exits with 2 where it is none."""
     from service.report.codec import decode
     from service.report.document import DocumentError, Report
 
     try:
-        return decode(Report, json_of(path, command))
+        return decode(Report, told)
     except DocumentError as error:
         raise wrong(
             command, f"{path}: {error}; `tiergate report RUN --format json -o FILE` writes one"
