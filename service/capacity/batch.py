@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
+from service.capacity.initial import CHUNK_TOKENS
+
 SHARE = 0.8
 """Of TPOT's SLO: room for what a window does not show."""
 LEAST_GAIN, MOST_GAIN = 0.30, 0.50
 """What an offline pool is said to gain; here it is compared with what was measured."""
 LEAST_BASE = 1e-6
 """Tokens a second, below which nothing is compared with a step."""
-CHUNK = 2048
 SMOOTH, JITTERS = 2.0, 1.5
 """P95 by median, of TTFT up to which it is smooth, of TPOT from which it jitters. Ours: no law."""
 
@@ -247,14 +248,14 @@ def chunk(
     told = f"P95 is {first:.1f} times the median of TTFT, {later:.1f} times of TPOT"
     if first > SMOOTH or later < JITTERS:
         return ChunkAdvice(advice=Chunk.KEEP, reason=f"{told}: no smooth TTFT beside a TPOT that jitters")
-    if batch_tokens is not None and batch_tokens <= CHUNK:
+    if batch_tokens is not None and batch_tokens <= CHUNK_TOKENS:
         return ChunkAdvice(
             advice=Chunk.KEEP,
             reason=f"{told}, yet chunks have {batch_tokens:,} tokens at most: it comes from elsewhere",
         )
     return ChunkAdvice(
         advice=Chunk.CAP,
-        reason=f"{told}: answers wait for chunks of prefill; try max-num-batched-tokens {CHUNK}",
+        reason=f"{told}: answers wait for chunks of prefill; try max-num-batched-tokens {CHUNK_TOKENS}",
     )
 
 

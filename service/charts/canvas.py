@@ -13,7 +13,6 @@ from xml.etree import ElementTree as ET
 
 FONT = 12.0
 """Size of a word in the canvas' own units, which are CSS pixels at full width."""
-_NAMESPACE = "http://www.w3.org/2000/svg"
 _SPELLED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories that change what stands beside them instead of being seen."""
 
@@ -122,13 +121,9 @@ class Canvas:
         else:
             element.text = shown
 
-    def markup(self, *, alone: bool = False) -> str:
-        """The SVG, for a page of HTML or (`alone`) as a file of its own."""
-        root = self._root
-        if alone:
-            root = ET.fromstring(ET.tostring(self._root))
-            root.set("xmlns", _NAMESPACE)
-        return ET.tostring(root, encoding="unicode")
+    def markup(self) -> str:
+        """The SVG, for a page of HTML."""
+        return ET.tostring(self._root, encoding="unicode")
 
     def _add(self, tag: str, style: str, geometry: dict[str, str], tip: str) -> ET.Element:
         named = {"class": " ".join(f"c-{each}" for each in style.split())} if style else {}

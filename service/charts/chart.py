@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -23,7 +21,7 @@ class Chart:
     """A drawing that is complete without being seen."""
 
     name: str
-    """Unique on its page; also a file's name for its numbers."""
+    """Unique on its page."""
     title: str
     text: str
     """The text alternative: what the chart shows, with its numbers."""
@@ -34,14 +32,6 @@ class Chart:
     """SVG for 720 pixels and more."""
     narrow: str
     """SVG for a phone."""
-
-    def csv(self) -> str:
-        """The numbers as CSV (RFC 4180); a cell that a spreadsheet would run is quoted."""
-        told = io.StringIO()
-        writer = csv.writer(told)
-        writer.writerow(self.head)
-        writer.writerows([[inert(cell) for cell in row] for row in self.rows])
-        return told.getvalue()
 
 
 def chart(
@@ -66,11 +56,3 @@ def chart(
         wide=draw(WIDE, f"{name}-wide", title, text).markup(),
         narrow=draw(NARROW, f"{name}-narrow", title, text).markup(),
     )
-
-
-def inert(cell: str) -> str:
-    """A cell that no spreadsheet runs: names of models and tiers are other people's."""
-    looks_like_a_number = cell[1:2].isdigit() or cell[1:2] in ("", ".")
-    if cell[:1] in ("=", "@", "\t", "\r") or (cell[:1] in ("+", "-") and not looks_like_a_number):
-        return f"'{cell}"
-    return cell

@@ -6,7 +6,6 @@ same numbers in each sentence: tests hold them to it.
 
 from __future__ import annotations
 
-import string
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -56,8 +55,3 @@ def words(language: Language) -> Words:
             f"{table}.{name}": text for table, sentences in tables.items() for name, text in sentences.items()
         },
     )
-
-
-def numbers_of(sentence: str) -> set[str]:
-    """The names of the numbers that a sentence is written with."""
-    return {name for _, name, _, _ in string.Formatter().parse(sentence) if name}

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from service.charts import STYLE
-from service.charts.chart import NARROW, WIDE, Draw, chart, inert
+from service.charts.chart import NARROW, WIDE, Draw, chart
 from service.charts.curve import CurvePoint, Reference, Series, curve
 from service.charts.distribution import Spread, distribution
 from service.charts.flow import Amount, flow
@@ -154,14 +154,6 @@ def test_two_layouts_have_names_of_their_own_and_the_same_words() -> None:
 def test_a_table_that_does_not_fit_its_head_is_refused() -> None:
     with pytest.raises(ValueError, match="2 cells, its head 1"):
         chart(EVERY["flow"], name="f", title="", text="", head=["a"], rows=[["1", "2"]])
-
-
-def test_numbers_go_out_as_csv_that_no_spreadsheet_runs() -> None:
-    made = chart(
-        EVERY["flow"], name="f", title="", text="", head=["a", "b"], rows=[["=1+1", "-0.5 pp"], ["x,y", "+3"]]
-    )
-    assert made.csv().splitlines() == ["a,b", "'=1+1,-0.5 pp", '"x,y",+3']
-    assert [inert(text) for text in ("@sum", "-cmd", "+1", "-", "")] == ["'@sum", "'-cmd", "+1", "-", ""]
 
 
 @pytest.mark.parametrize("name", ["forest", "curve", "waterfall", "flow", "heat", "distribution"])

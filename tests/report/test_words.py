@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from service.decision.verdict import Decision, GateState
 from service.report.changes import KEY_FIGURES, Change
 from service.report.gathering.curves import METRICS
 from service.report.measured import Metric
-from service.report.words import Language, numbers_of, words
+from service.report.words import Language, words
 from service.store.counters import Dropped, Skipped
 from service.store.jobs import JobState
 
@@ -21,6 +22,11 @@ ROOM = Path(service.report.__file__).parent
 SOURCE = "\n".join(path.read_text() for path in sorted(ROOM.rglob("*.py")))
 ENGLISH = words(Language.EN).sentences
 CHINESE = words(Language.ZH).sentences
+
+
+def numbers_of(sentence: str) -> set[str]:
+    """The names of the numbers that a sentence is written with."""
+    return {name for _, name, _, _ in string.Formatter().parse(sentence) if name}
 
 
 def test_both_languages_have_every_sentence() -> None:
