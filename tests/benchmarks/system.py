@@ -39,7 +39,8 @@ from service.store.worker_counts import WorkerCounts
 from tests.benchmarks.children import ROOT, Child
 from tests.benchmarks.exposed import TELL_SECONDS, series
 from tests.benchmarks.memory import open_files
-from tests.benchmarks.rig import BESIDE, UNDER_TEST, free_port, on_core, tree, wait_for
+from tests.benchmarks.rig import BESIDE, UNDER_TEST, on_core, tree, wait_for
+from tests.ports import free_port
 
 TIERGATE = str(Path(sys.executable).with_name("tiergate"))
 ELSEWHERE = 2 if (os.cpu_count() or 1) > 2 else BESIDE

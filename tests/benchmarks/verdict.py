@@ -28,8 +28,9 @@ from service.store.database import Database, open_database
 from service.store.recount import recount
 from service.store.standing import Question, Standing, read_standing
 from tests.benchmarks.evidence_at_scale import BASELINE, EVALUATORS, MODEL, NOW, TIERS, Scale, fill
-from tests.benchmarks.rig import cpu_seconds, free_port, machine, publish, quantile
+from tests.benchmarks.rig import cpu_seconds, machine, publish, quantile
 from tests.conftest import _postgres_binaries, _server_user
+from tests.ports import free_port
 
 FIGURE_MS = 20.0
 """Of design section 12."""
