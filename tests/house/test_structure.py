@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -67,3 +69,11 @@ def test_the_top_level_holds_what_the_plan_lists() -> None:
     found = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
     found = {name for name in found if name not in ignored and not name.endswith(".egg-info")}
     assert found <= TOP_LEVEL
+
+
+def test_the_rooms_that_are_held_to_their_coverage_are_those_that_are_pure() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [pure] = [each for each in contracts if each["name"] == "The pure rooms do no I/O"]
+    [told] = re.findall(r"^PURE := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    rooms = [path.removesuffix("/*").removesuffix(".py").replace("/", ".") for path in told.split(",")]
+    assert sorted(rooms) == sorted(pure["source_modules"])
