@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from service.cli import pipeline
 from tests.approval.conftest import captures, sqlite_api, sqlite_database
 from tests.approval.live import MODEL, LiveApi
+from tests.client.test_connection import answering
 from tests.ports import free_port
 
 __all__ = ["captures", "sqlite_api", "sqlite_database"]
@@ -76,13 +77,16 @@ def test_a_variable_that_is_not_set_does_not_open_the_gate(sqlite_api: LiveApi) 
     assert "artifact" in refused.stderr
 
 
-def test_waiting_ends_with_the_decision(sqlite_api: LiveApi) -> None:
+def test_waiting_ends_with_the_decision(sqlite_api: LiveApi, monkeypatch: pytest.MonkeyPatch) -> None:
     sqlite_api.accept("w8a8")
     approver = sqlite_api.client("approve")
-    later = threading.Timer(0.3, lambda: approver.put(APPROVAL, json={}).raise_for_status())
-    later.start()
+
+    def approve_meanwhile(seconds: float) -> None:
+        approver.put(APPROVAL, json={}).raise_for_status()
+
+    waiting = SimpleNamespace(monotonic=time.monotonic, sleep=approve_meanwhile)
+    monkeypatch.setattr(pipeline, "time", waiting)
     found = asked(sqlite_api, "--wait", "2h")
-    later.join()
     assert found.exit_code == 0
     assert "waiting, " in found.stderr
     assert "nobody has approved it yet" in found.stderr
@@ -104,28 +108,13 @@ def test_who_cannot_be_asked_is_exit_code_3(sqlite_api: LiveApi) -> None:
     assert ran(sqlite_api.url, MODEL).exit_code == 3
 
 
-class Stranger(BaseHTTPRequestHandler):
-    """What stands where the API should: a page for people, or JSON of something else."""
-
-    def do_GET(self) -> None:
-        body = b'{"data": {"verdict": "yes", "ok": true}}' if "json" in self.path else b"<p>Please log in</p>"
-        self.send_response(200)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-
-def test_a_login_page_is_no_approval() -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Stranger)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        for model in ("page", "json"):
-            assert ran(f"http://127.0.0.1:{server.server_port}", model, "w8a8").exit_code == 3
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("text/html", b"<p>Please log in</p>"),
+        ("application/json", b'{"data": {"verdict": "yes", "ok": true}}'),
+    ],
+)
+def test_a_login_page_is_no_approval(kind: str, body: bytes) -> None:
+    with answering(200, kind, body) as url:
+        assert ran(url, MODEL, "w8a8").exit_code == 3
