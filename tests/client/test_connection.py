@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -16,6 +14,7 @@ from service.client.errors import AnswerUnreadable, ApiRefused, ApiUnreachable
 from service.decision.policy import Gate
 from service.decision.verdict import Decision, GateState
 from tests.approval.live import ENOUGH, MODEL, LiveApi
+from tests.listening import Door, listening
 
 
 @contextmanager
@@ -28,7 +27,7 @@ def asking(api: LiveApi, scope: str | None = None) -> Iterator[TiergateClient]:
 def answering(status: int, content_type: str, body: bytes) -> Iterator[str]:
     """A server that says the same to everybody."""
 
-    class Answer(BaseHTTPRequestHandler):
+    class Answer(Door):
         def do_GET(self) -> None:
             self.send_response(status)
             self.send_header("content-type", content_type)
@@ -36,18 +35,8 @@ def answering(status: int, content_type: str, body: bytes) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with listening(Answer) as url:
+        yield url
 
 
 def test_a_verdict_comes_back_as_the_value_it_was(sqlite_api: LiveApi) -> None:

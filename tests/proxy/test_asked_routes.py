@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from service.fleet import Route
 from service.proxy.config import RoutesFrom
 from service.proxy.traffic.asked_routes import ask, follow_asked, read_routes
+from tests.listening import Door, listening
 from tests.patience import PATIENCE
 
 WRITTEN = {"model": "m", "weights": {"t0": 95, "t1": 5}, "version": 3, "issued_at": 1000.0}
@@ -32,7 +31,7 @@ class Api:
 
 @contextmanager
 def standing(api: Api) -> Iterator[None]:
-    class Answer(BaseHTTPRequestHandler):
+    class Answer(Door):
         def do_GET(self) -> None:
             api.asked.append((self.path, self.headers.get("authorization")))
             self.send_response(api.status)
@@ -42,18 +41,8 @@ def standing(api: Api) -> Iterator[None]:
             self.end_headers()
             self.wfile.write(api.text.encode())
 
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
-        api.url = f"http://127.0.0.1:{server.server_port}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield
-        finally:
-            server.shutdown()
-            thread.join()
+    with listening(Answer) as api.url:
+        yield
 
 
 @pytest.fixture

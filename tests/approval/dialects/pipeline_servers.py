@@ -5,17 +5,17 @@ from __future__ import annotations
 import base64
 import json
 import re
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.hashes import SHA256
+
+from tests.listening import Door, listening
 
 Reply = tuple[int, Any, Mapping[str, str]]
 
@@ -31,7 +31,7 @@ class Answering(Protocol):
 def serving(server: Answering) -> Iterator[str]:
     """The base URL; statuses in `failures` are answered before anything else is done."""
 
-    class Door(BaseHTTPRequestHandler):
+    class Called(Door):
         def do_GET(self) -> None:
             self._answer(None)
 
@@ -55,18 +55,8 @@ def serving(server: Answering) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(content)
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    listener = ThreadingHTTPServer(("127.0.0.1", 0), Door)
-    thread = threading.Thread(target=listener.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.server_port}"
-    finally:
-        listener.shutdown()
-        thread.join()
-        listener.server_close()
+    with listening(Called) as url:
+        yield url
 
 
 @dataclass

@@ -10,9 +10,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.listening import Door, listening
 
 Answer = tuple[int, str]
 
@@ -115,7 +116,7 @@ class Dingtalk(Inbox):
 def receiving(inbox: Inbox) -> Iterator[str]:
     """Its address."""
 
-    class Door(BaseHTTPRequestHandler):
+    class Told(Door):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             headers = {name.lower(): text for name, text in self.headers.items()}
@@ -133,17 +134,9 @@ def receiving(inbox: Inbox) -> Iterator[str]:
             except (BrokenPipeError, ConnectionResetError):
                 pass  # whoever asked had gone
 
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    listener = ThreadingHTTPServer(("127.0.0.1", 0), Door)
-    thread = threading.Thread(target=listener.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listener.server_port}"
-    finally:
-        if inbox.hold is not None:
-            inbox.hold.set()
-        listener.shutdown()
-        thread.join()
-        listener.server_close()
+    with listening(Told) as url:
+        try:
+            yield url
+        finally:
+            if inbox.hold is not None:
+                inbox.hold.set()
