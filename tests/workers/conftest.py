@@ -10,6 +10,7 @@ import redis
 from service.store.database import Database, open_database
 from tests.conftest import ValkeyServer
 from tests.workers import guarding
+from tests.workers.load_walk import Engines
 from tests.workers.scripted import Reply, Script, ScriptedBackend
 from tests.workers.walk import BenchMaker
 from workers.watching import Guard
@@ -35,6 +36,13 @@ def backend() -> Iterator[Callable[[Script], ScriptedBackend]]:
     """Starts real HTTP backends that answer by script, and stops them."""
     with ExitStack() as stack:
         yield lambda script: stack.enter_context(ScriptedBackend(script))
+
+
+@pytest.fixture
+def engines() -> Iterator[Engines]:
+    """Starts servers of declared speed, and ends them."""
+    with ExitStack() as stack:
+        yield Engines(stack=stack)
 
 
 @pytest.fixture

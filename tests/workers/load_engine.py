@@ -2,7 +2,8 @@
 
 It prints its port. Every chat completion is a stream of `--tokens` events, evenly over `--seconds`. A request
 that comes while `--at-once` others are under way gets its first token only after `--late` seconds more, and
-its tokens `--slower` times as slowly. GET answers as a vLLM that serves every model.
+its tokens `--slower` times as slowly. Of GET only /health is there. It ends when its
+standard input does.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import sys
 from dataclasses import dataclass
 
 
@@ -101,7 +103,9 @@ async def main() -> None:
     )
     server = await asyncio.start_server(engine.serve, "127.0.0.1", 0, backlog=1024)
     print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
+    # Whoever started it holds the other end: a test that is killed leaves no engine behind.
+    await asyncio.to_thread(sys.stdin.read)
+    server.close()
 
 
 if __name__ == "__main__":

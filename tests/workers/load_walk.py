@@ -19,6 +19,8 @@ from service.store.corpus import CorpusPlan, Drawn, Place, seal_request, take_in
 from service.store.database import Database
 from service.store.job_terms import begin
 from service.store.jobs import Cause, Job
+from service.store.pairs import record
+from service.store.units import Arm, PairRow, Unit
 from tests.patience import PATIENCE
 from tests.workers.celery_parts import configuration
 from tests.workers.walk import KEYRING, MODEL
@@ -31,7 +33,9 @@ CORPUS = "by-hand"
 def engine(**told: float) -> Iterator[str]:
     """URL of a server of declared speed, in a process of its own."""
     arguments = [part for name, value in told.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    process = subprocess.Popen([sys.executable, str(ENGINE), *arguments], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, str(ENGINE), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None
         assert select.select([process.stdout], [], [], PATIENCE)[0], "the engine does not start"
@@ -78,6 +82,31 @@ def fill_corpus(db: Database, *, requests: int = 12) -> None:
             )
         )
     assert take_in(db, CorpusPlan(), drawn) == requests
+
+
+def break_answers(
+    db: Database, *, epoch: str, broken: int, of: int = 400, begun: float = 1_700_000_000.0
+) -> None:
+    """Pairs from mirrored traffic, of which the candidate w8a8 broke so many."""
+    for number in range(of):
+        name, at = f"c{number}", begun + number
+        unit = Unit(
+            capture_id=name,
+            model=MODEL,
+            tier="w8a8",
+            arm=Arm.CANDIDATE,
+            evaluator="structured_output",
+            version="1",
+            epoch=epoch,
+            conversation=f"talk {number}",
+            stratum="short",
+            tenant="t",
+            digest=f"digest {number}",
+            counted=True,
+            rows=(PairRow(outcome="scored", baseline_passed=True, candidate_passed=number >= broken),),
+            at=at,
+        )
+        record(db, capture_id=name, owner="w", units=[unit], at=at)
 
 
 def settings_of(

@@ -17,9 +17,8 @@ from service.store.database import Database
 from service.store.jobs import Cause, Job, begin_job
 from service.store.manifest import JobPlan, Manifest
 from service.store.measurements import Measurement, latest_measurement
-from service.store.pairs import record
-from service.store.units import Arm, PairRow, Unit
 from tests.workers.load_tiers import ModelTier, manifest_of, tiers
+from tests.workers.load_walk import break_answers
 from tests.workers.test_load_plan import PLAN, whole
 from workers.load_findings import (
     Court,
@@ -153,27 +152,8 @@ def test_pairs_are_of_the_same_request_at_the_same_time_and_a_round_is_a_triple(
     assert tally.both_failed == 1
 
 
-def failures(db: Database, *, broken: int, of: int = 400) -> None:
-    """Pairs of answers of which the candidate broke so many."""
-    for number in range(of):
-        name, at = f"c{number}", NOW - 1000 + number
-        unit = Unit(
-            capture_id=name,
-            model="m",
-            tier="w8a8",
-            arm=Arm.CANDIDATE,
-            evaluator="structured_output",
-            version="1",
-            epoch="epoch of w8a8",
-            conversation=f"talk {number}",
-            stratum="short",
-            tenant="t",
-            digest=f"digest {number}",
-            counted=True,
-            rows=(PairRow(outcome="scored", baseline_passed=True, candidate_passed=number >= broken),),
-            at=at,
-        )
-        record(db, capture_id=name, owner="w", units=[unit], at=at)
+def failures(db: Database, *, broken: int) -> None:
+    break_answers(db, epoch="epoch of w8a8", broken=broken, begun=NOW - 1000)
 
 
 def cost(db: Database, known: Mapping[str, ModelTier], **changes: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,12 +29,10 @@ from service.store.database import Database
 from service.store.jobs import BlockState, Job, JobState, cancel_job, list_jobs, read_job
 from service.store.load_blocks import read_blocks
 from service.store.measurements import latest_measurement
-from service.store.pairs import record
 from service.store.reports import read_report
-from service.store.units import Arm, PairRow, Unit
 from tests.conftest import ValkeyServer
 from tests.workers.celery_parts import CeleryParts, until
-from tests.workers.load_walk import Engines, begin_by_hand, fill_corpus, settings_of
+from tests.workers.load_walk import Engines, begin_by_hand, break_answers, fill_corpus, settings_of
 from tests.workers.walk import MODEL
 from workers.load_tasks import BEGIN, DISPATCH, LOAD_QUEUE, crontab_of, schedule_of
 
@@ -50,12 +47,6 @@ QUICK: dict[str, Any] = {
     "rate": "10/s",
     "arrivals": "constant",
 }
-
-
-@pytest.fixture
-def engines() -> Iterator[Engines]:
-    with ExitStack() as stack:
-        yield Engines(stack=stack)
 
 
 @pytest.fixture
@@ -88,30 +79,6 @@ def over(db: Database, job: Job) -> Callable[[], bool]:
 WORKER = ("-Q", "load,guard", "-c", "1")
 
 
-def break_answers(db: Database, settings: Settings, *, broken: int, of: int) -> None:
-    """Pairs from mirrored traffic, of which the candidate broke so many."""
-    epoch = settings.epoch_of(MODEL, "w8a8")
-    for number in range(of):
-        name, at = f"c{number}", 1_700_000_000.0 + number
-        unit = Unit(
-            capture_id=name,
-            model=MODEL,
-            tier="w8a8",
-            arm=Arm.CANDIDATE,
-            evaluator="structured_output",
-            version="1",
-            epoch=epoch,
-            conversation=f"talk {number}",
-            stratum="short",
-            tenant="t",
-            digest=f"digest {number}",
-            counted=True,
-            rows=(PairRow(outcome="scored", baseline_passed=True, candidate_passed=number >= broken),),
-            at=at,
-        )
-        record(db, capture_id=name, owner="w", units=[unit], at=at)
-
-
 @pytest.mark.timeout(900)  # minutes on a busy machine; a job waits for what it measures
 def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_no_bargain(
     configured: Configure,
@@ -131,7 +98,7 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
         ("w8a8", engines(seconds=0.1, **crowded), 60.0),
         plan={**QUICK, "warm_up": "400ms", "settle": "400ms"},
     )
-    break_answers(db, settings, broken=120, of=400)
+    break_answers(db, epoch=settings.epoch_of(MODEL, "w8a8"), broken=120)
     job = begin_by_hand(settings, db, time.time(), rate=14.0)
     worker = parts.worker(*WORKER)
     enqueue(valkey.url, DISPATCH)

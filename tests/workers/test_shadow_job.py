@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,12 +37,6 @@ QUICK = {
     "arrivals": "constant",
 }
 """Blocks of 0.4 s."""
-
-
-@pytest.fixture
-def engines() -> Iterator[Engines]:
-    with ExitStack() as stack:
-        yield Engines(stack=stack)
 
 
 @pytest.fixture
