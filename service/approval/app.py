@@ -70,7 +70,7 @@ def create_app(
     Closes neither store.
     """
     desk = Desk(config=config, db=db, captures=captures, now=now)
-    meters, find_caller = Meters(desk), _finder(desk)
+    meters, find_caller, failures = Meters(desk), _finder(desk), Failures(now)
     app = FastAPI(
         title="Tiergate",
         version=version("tiergate"),
@@ -88,7 +88,7 @@ def create_app(
         find_caller=find_caller,
         open_paths=(*probes.PATHS, *documents.PATHS, *public_pages),
         count=meters.count,
-        failures=Failures(now),
+        failures=failures,
     )
     app.add_middleware(TokenInPath)
     install(app)
@@ -103,7 +103,7 @@ def create_app(
     kayenta = (kayenta_routes, standalone_routes, remote_judge_routes)
     for dialect in (argo_routes, *kayenta, spinnaker_routes, plain_routes, github_routes, gitlab_routes):
         gates.include_router(dialect(desk))
-    gates.include_router(flagger_routes(desk, find_caller))
+    gates.include_router(flagger_routes(desk, find_caller, failures))
     app.include_router(api)
     app.include_router(gates)
     app.include_router(probes.probe_routes(desk))

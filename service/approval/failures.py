@@ -50,6 +50,18 @@ class Failures:
             headers={"Retry-After": str(int(left) + 1)},
         )
 
+    def looked_up(self, peer: str, secret: str, find: Callable[[str], _V | None]) -> _V | None:
+        """What `find` knows of a secret, None for a wrong one, which is counted; 429 after many of them."""
+        self.check(peer, secret)
+        try:
+            found = find(secret)
+        except Problem as problem:
+            if problem.status < 500:  # an outage of whoever could tell is no wrong token
+                self.note(peer, secret, right=False)
+            raise
+        self.note(peer, secret, right=found is not None)
+        return found
+
     def note(self, peer: str, secret: str, *, right: bool) -> None:
         """Count a secret that was looked up."""
         with self._lock:

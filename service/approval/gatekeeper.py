@@ -140,14 +140,7 @@ class Gatekeeper:
 
     async def _owner(self, peer: str, secret: str) -> Caller:
         """Whose secret it is; 401 for a wrong one, 429 after many of them from one address."""
-        self._failures.check(peer, secret)
-        try:
-            caller = await run_in_threadpool(self._find_caller, secret)
-        except Problem as problem:
-            if problem.status < 500:  # an outage of whoever could tell is no wrong token
-                self._failures.note(peer, secret, right=False)
-            raise
-        self._failures.note(peer, secret, right=caller is not None)
+        caller = await run_in_threadpool(self._failures.looked_up, peer, secret, self._find_caller)
         if caller is None:
             raise unauthorized("the token is unknown, revoked or expired")
         return caller

@@ -27,6 +27,15 @@ def test_after_some_wrong_tokens_the_next_is_told_when_to_come_back(sqlite_api: 
     assert wrong.get(LADDER).status_code == 401
 
 
+def test_a_hook_that_shows_its_token_in_the_body_is_counted_as_well(sqlite_api: LiveApi) -> None:
+    stranger, path = sqlite_api.client(), f"/gates/flagger/models/{MODEL}/tiers/w8a8/event"
+    token = {"hook": "event", "token": "tg_no_such"}
+    body = {"name": "canary", "namespace": "serving", "metadata": token}
+    assert [stranger.post(path, json=body).status_code for _ in range(MOST_FAILURES)] == [401] * MOST_FAILURES
+    assert stranger.post(path, json=body).status_code == 429
+    assert sqlite_api.client(Authorization="Bearer tg_no_such").get(LADDER).status_code == 429
+
+
 def fail(failures: Failures, peer: str, times: int = MOST_FAILURES) -> None:
     for number in range(times):
         failures.note(peer, f"wrong {number}", right=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from starlette.responses import PlainTextResponse
 
 from service.approval.access import Caller, Scope, require
@@ -19,6 +19,7 @@ from service.approval.desk import CallerOf, Desk
 from service.approval.dialects.asking import judgement_of
 from service.approval.dialects.judgement import Basis, Judgement, State, one_sentence
 from service.approval.errors import Problem, echo
+from service.approval.failures import Failures
 from service.approval.gate_hook_schemas import FlaggerHook
 from service.approval.gate_schemas import GateQuery
 from service.approval.gatekeeper import FindCaller
@@ -46,16 +47,21 @@ LINES: dict[int | str, dict[str, Any]] = {
 Posted = Annotated[GateQuery, Query()]
 
 
-def flagger_routes(desk: Desk, find_caller: FindCaller) -> APIRouter:
+def flagger_routes(desk: Desk, find_caller: FindCaller, failures: Failures) -> APIRouter:
     """Every kind of hook, and the gate paths of Flagger's own load tester."""
     router = APIRouter()
 
     def answered(
-        answer: Callable[[], PlainTextResponse], caller: Caller, hook: FlaggerHook
+        answer: Callable[[], PlainTextResponse], request: Request, caller: Caller, hook: FlaggerHook
     ) -> PlainTextResponse:
         """One line whatever happens: Flagger shows the body of a refusal."""
+        peer = request.client.host if request.client else ""
+
+        def find(secret: str) -> Caller | None:
+            return failures.looked_up(peer, secret, find_caller)
+
         try:
-            _admit(caller, hook, find_caller)
+            _admit(caller, hook, find)
             return answer()
         except Problem as problem:
             return line(problem.status, f"{problem.message}. {problem.hint}".rstrip(" ."))
@@ -67,7 +73,13 @@ def flagger_routes(desk: Desk, find_caller: FindCaller) -> APIRouter:
         responses=LINES,
     )
     def flagger(
-        model: str, tier: str, kind: str, hook: FlaggerHook, asked: Posted, caller: CallerOf
+        model: str,
+        tier: str,
+        kind: str,
+        hook: FlaggerHook,
+        asked: Posted,
+        caller: CallerOf,
+        request: Request,
     ) -> PlainTextResponse:
         """`kind` is the webhook's type; 200 goes on, and of `rollback` alone rolls back."""
 
@@ -78,7 +90,7 @@ def flagger_routes(desk: Desk, find_caller: FindCaller) -> APIRouter:
             found = _judged(desk, model, tier, hook, asked)
             return _rolled_back(found) if kind == ROLLBACK else line(STOPPED[found.state], found.line)
 
-        return answered(answer, caller, hook)
+        return answered(answer, request, caller, hook)
 
     @router.post(
         "/flagger/gate/{act}",
@@ -86,7 +98,9 @@ def flagger_routes(desk: Desk, find_caller: FindCaller) -> APIRouter:
         response_class=PlainTextResponse,
         responses=LINES,
     )
-    def flagger_gate(act: str, hook: FlaggerHook, asked: Posted, caller: CallerOf) -> PlainTextResponse:
+    def flagger_gate(
+        act: str, hook: FlaggerHook, asked: Posted, caller: CallerOf, request: Request
+    ) -> PlainTextResponse:
         """As the load tester's: `approve` is always open, `halt` always closed, `check` is the judgement."""
 
         def answer() -> PlainTextResponse:
@@ -99,7 +113,7 @@ def flagger_routes(desk: Desk, find_caller: FindCaller) -> APIRouter:
                 return line(200 if found.state is State.APPROVED else 403, found.line)
             return _by_hand(act, opens="tiergate approve MODEL TIER", closes="tiergate revoke MODEL TIER")
 
-        return answered(answer, caller, hook)
+        return answered(answer, request, caller, hook)
 
     @router.post(
         "/flagger/rollback/{act}",
@@ -107,7 +121,9 @@ def flagger_routes(desk: Desk, find_caller: FindCaller) -> APIRouter:
         response_class=PlainTextResponse,
         responses=LINES,
     )
-    def flagger_rollback(act: str, hook: FlaggerHook, asked: Posted, caller: CallerOf) -> PlainTextResponse:
+    def flagger_rollback(
+        act: str, hook: FlaggerHook, asked: Posted, caller: CallerOf, request: Request
+    ) -> PlainTextResponse:
         """`check`: 200 rolls back, and is said of a rejected tier alone."""
 
         def answer() -> PlainTextResponse:
@@ -115,7 +131,7 @@ def flagger_routes(desk: Desk, find_caller: FindCaller) -> APIRouter:
                 return _rolled_back(_judged(desk, *_named(hook), hook, asked))
             return _by_hand(act, opens="tiergate revoke MODEL TIER", closes="tiergate approve MODEL TIER")
 
-        return answered(answer, caller, hook)
+        return answered(answer, request, caller, hook)
 
     return router
 
