@@ -15,7 +15,8 @@ from service.launch.ask import Answered, Unusable
 from service.proxy.config import ListenerTls
 from service.proxy.processes.certificates import days_left
 from service.settings import Settings
-from service.store.serving import address_of, targets_of
+from service.store.addresses import address_of
+from service.store.serving import targets_of
 
 EXPIRES_SOON = 14.0
 """Days."""

@@ -11,16 +11,15 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from evaluators.score import Evaluator, compares
-from service.fleet import Ladder
+from service.fleet import Backend, Ladder
 from service.settings.forms import Count, Duration, Name, Section, Shape, Share, is_header_value, written
 from service.settings.policy_shape import EvaluatorName
 from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret
 from service.settings.units import Listen
+from service.store.addresses import address_of
 
 PLACE: Place = ("adjudication",)
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1", "0.0.0.0", "::"})
-_HOME = "this machine"
 
 
 def _judge_url(given: str) -> str:
@@ -158,20 +157,12 @@ def _judge(
 
 def _under_test(url: str, ladders: Mapping[str, Ladder], proxy: Listen) -> str | None:
     """Which server under test it is, by host and port whatever the path; None when it is none."""
-    asked = _server(url)
+    asked = address_of(Backend(url=url))
     for ladder in ladders.values():
         for tier in ladder.tiers:
             for pool, backends in (("backends", tier.backends), ("shadow", tier.shadow)):
-                if any(_server(backend.url) == asked for backend in backends):
+                if any(address_of(backend) == asked for backend in backends):
                     return f"under test, in {pool} of tier {tier.name!r} of model {ladder.model!r}"
-    if proxy.path is None and _server(f"http://{proxy}") == asked:
+    if proxy.path is None and address_of(Backend(url=f"http://{proxy}")) == asked:
         return f"the proxy itself (proxy.listen {proxy}), behind which are the tiers under test"
     return None
-
-
-def _server(url: str) -> tuple[str, int] | str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https"):
-        return url
-    host = (parts.hostname or "").rstrip(".").lower()
-    return _HOME if host in _LOOPBACK else host, parts.port or (443 if parts.scheme == "https" else 80)

@@ -89,6 +89,9 @@ def test_a_url_without_a_path_means_v1(given: str, url: str, minimal: dict[str, 
         ("https://gateway.example:443", "in backends of tier 'w4a16' of model 'qwen'"),
         ("http://localhost:8080", "is the proxy itself (proxy.listen 127.0.0.1:8080)"),
         ("http://[::1]:8001/v1", "in backends of tier 'here' of model 'qwen'"),
+        ("http://127.0.0.2:8001/v1", "in backends of tier 'here' of model 'qwen'"),
+        ("http://127.1:8001/v1", "in backends of tier 'here' of model 'qwen'"),
+        ("http://[::ffff:127.0.0.1]:8001", "in backends of tier 'here' of model 'qwen'"),
     ],
 )
 def test_a_judge_that_is_under_test_is_refused_by_name(

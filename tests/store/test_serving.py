@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from service.fleet import Backend, Ladder, Route, Tier
+from service.store.addresses import address_of
 from service.store.database import Database
 from service.store.routes import set_route
-from service.store.serving import address_of, in_service, targets_of
+from service.store.serving import in_service, targets_of
 
 
 def tier(name: str, url: str, shadow: str | None = None) -> Tier:
