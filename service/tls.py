@@ -20,6 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 PROTOCOLS = ["http/1.1"]
@@ -110,7 +111,7 @@ def _load_chain(context: ssl.SSLContext, certificate: str, key: str) -> None:
         load_pem_private_key(key.encode(), None)
     except TypeError:
         raise TlsUnusable(Part.KEY, "the private key is encrypted; write it without a passphrase") from None
-    except ValueError:
+    except (ValueError, UnsupportedAlgorithm):
         raise TlsUnusable(Part.KEY, "there is no private key in PEM form in it") from None
     with _as_file(certificate) as certificate_file, _as_file(key) as key_file:
         try:

@@ -13,6 +13,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+ODD_CURVE = """-----BEGIN PRIVATE KEY-----
+ME4CAQAwEAYHKoZIzj0CAQYFK4EEAAYENzA1AgEBBA6P8pCuyr6pt8AsR2JoGKEg
+Ax4ABGyNyk7eHgEZ9IOrH2V4UormjYic+7yRGS+luM4=
+-----END PRIVATE KEY-----
+"""
+"""secp112r1, which `cryptography` does not know: it raises no ValueError."""
+
 
 @dataclass(frozen=True)
 class Pair:

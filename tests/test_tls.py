@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from service.tls import Part, TlsUnusable, connecting, listening, not_after
-from tests.authority import Authority, Pair
+from tests.authority import ODD_CURVE, Authority, Pair
 
 
 @pytest.fixture
@@ -113,6 +113,7 @@ def test_what_is_wrong_is_said_of_the_right_part(authority: Authority, pair: Pai
     wrong: dict[str, tuple[dict[str, str], Part, str]] = {
         "another's key": ({"key": other.key_text}, Part.KEY, "does not belong to the certificate"),
         "no key": ({"key": pair.text}, Part.KEY, "no private key"),
+        "a key of another kind": ({"key": ODD_CURVE}, Part.KEY, "no private key"),
         "a key with a passphrase": ({"key": encrypted(pair)}, Part.KEY, "encrypted"),
         "no certificate": ({"certificate": pair.key_text}, Part.CERTIFICATE, "no certificate"),
         "nothing": ({"certificate": ""}, Part.CERTIFICATE, "no certificate"),

@@ -7,8 +7,9 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -162,24 +163,33 @@ def export(
     """
     after, had = _resume(output)
     written = 0
-    with asking(config, url, token, token_file) as client:
-        descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        with open(descriptor, "a", encoding="utf-8", errors="surrogatepass") as file:
-            while most is None or written < most:
-                limit = 20 if most is None else min(20, most - written)
-                page = client.items(after=after, limit=limit, model=model, evaluator=evaluator, todo=todo)
-                for each in page["items"]:
-                    file.write(json.dumps({**each, "label": ""}) + "\n")
-                file.flush()
-                written += len(page["items"])
-                if sys.stderr.isatty():
-                    typer.echo(f"\r{had + written} items", err=True, nl=False)
-                after = page["next_after"] or ""
-                if not after:
-                    break
+    with asking(config, url, token, token_file) as client, _continued(output) as file:
+        while most is None or written < most:
+            limit = 20 if most is None else min(20, most - written)
+            page = client.items(after=after, limit=limit, model=model, evaluator=evaluator, todo=todo)
+            for each in page["items"]:
+                file.write(json.dumps({**each, "label": ""}) + "\n")
+            file.flush()
+            written += len(page["items"])
+            if sys.stderr.isatty():
+                typer.echo(f"\r{had + written} items", err=True, nl=False)
+            after = page["next_after"] or ""
+            if not after:
+                break
     typer.echo(f"{output}: {written} items added, {had + written} in all")
     if not had + written:
         typer.echo("nothing is queued; `tiergate adjudicate status` says why", err=True)
+
+
+@contextmanager
+def _continued(path: Path) -> Iterator[IO[str]]:
+    """The file, to write on at its end; what is wrong with it, or with its disk, ends the command."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with open(descriptor, "a", encoding="utf-8", errors="surrogatepass") as file:
+            yield file
+    except OSError as error:
+        raise fail(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _resume(path: Path) -> tuple[str, int]:

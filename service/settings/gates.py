@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from pydantic import AfterValidator, Field
@@ -235,7 +236,7 @@ def _private_key(beside: Path, file: str, place: Place, findings: Findings) -> s
     except SecretUnreadable as error:
         findings.add(place, str(error))
         return ""
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         findings.add(place, "there is no private key in PEM form, without a passphrase, in it")
         return ""
     if not isinstance(key, RSAPrivateKey):

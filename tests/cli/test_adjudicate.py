@@ -165,6 +165,13 @@ def test_a_file_that_is_something_else_is_left_alone(api: LiveApi, tmp_path: Pat
     assert (tmp_path / "other.txt").read_text() == "no JSON\n"
 
 
+def test_a_file_that_cannot_be_written_is_named(api: LiveApi) -> None:
+    add(api)
+    refused = ran(api, "export", "no/such/pairs.jsonl")
+    assert refused.exit_code == 1
+    assert "no/such/pairs.jsonl cannot be written: No such file or directory" in refused.output
+
+
 def test_conflicts_and_strangers_of_a_file_are_named_and_the_rest_is_taken(
     api: LiveApi, tmp_path: Path
 ) -> None:

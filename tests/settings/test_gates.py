@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from service.settings import Settings
 from service.store.gate_terms import NO_GATES, GateTarget
+from tests.authority import ODD_CURVE
 
 Loaded = Callable[..., Settings]
 Problems = Callable[..., list[str]]
@@ -115,11 +116,13 @@ def test_every_mistake_is_named_with_its_place(
     minimal: dict[str, Any], problems: Problems, files: Path
 ) -> None:
     (files / "other.pem").write_text(pem(ec.generate_private_key(ec.SECP256R1())))
+    (files / "odd.pem").write_text(ODD_CURVE)
     (files / "empty").write_text("")
     rule = {"project": "group/app", "check": "tiergate", **named(minimal)}
     said = [
         (github(minimal, private_key_file="other.pem"), "GitHub Apps have RSA keys"),
         (github(minimal, private_key_file="hook"), "there is no private key in PEM form"),
+        (github(minimal, private_key_file="odd.pem"), "there is no private key in PEM form"),
         (github(minimal, private_key_file="nowhere"), "there is no file"),
         (github(minimal, secret_file="empty"), "is empty"),
         (github(minimal, ca_file="hook"), "there is no certificate in PEM form"),
