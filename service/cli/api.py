@@ -88,10 +88,9 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
     from service.report.gathering.composing import Sources
     from service.report.gathering.kept import report_of
     from service.report.words import Language
-    from service.settings.questions import epochs_of, job_terms_of, question_of
+    from service.settings.questions import job_terms_of, question_of
     from service.store.standing import read_account, read_standing
 
-    epochs = epochs_of(settings, db)
     question = question_of(settings, db)
     sources = Sources(db=db, captures=captures, ladders=settings.ladders, question=question)
 
@@ -101,9 +100,9 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
     config = ApiConfig(
         ladders=settings.ladders,
         policy=settings.policy,
-        epoch_of=epochs.epoch_of,
-        attribution_of=epochs.attribution_of,
-        evaluators={evaluator.name: evaluator.version for evaluator in settings.evaluators},
+        epoch_of=question.epoch_of,
+        attribution_of=question.attribution_of,
+        evaluators=question.versions,
         control_on_serving=settings.shadow.on_serving,
         allowed_hosts=(*settings.api.allowed_hosts, settings.api.host),
         allowed_origins=settings.api.allowed_origins,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.configuration import ConfigOption, fail, load_or_exit
+from service.cli.configuration import ConfigOption, fail, load_or_exit, stored
 
 if TYPE_CHECKING:
     from service.attestation.statement import Attested
@@ -157,7 +157,6 @@ def _decision(
     """The row, the head and where the log is broken, all of one moment."""
     settings = load_or_exit(config, make_key=False)
     from service.store.chain import find_break
-    from service.store.database import StoreUnusable, open_database
     from service.store.decisions import whole
 
     chosen: list[Row] = []
@@ -170,15 +169,8 @@ def _decision(
                 chosen[:] = [each]
             yield each
 
-    try:
-        db = open_database(settings.database_url, make=False)
-        try:
-            with whole(db) as (rows, head):
-                broken = find_break(passing(rows), head)
-        finally:
-            db.close()
-    except StoreUnusable as error:
-        raise fail(f"{error}, so there is nothing to attest", UNUSABLE) from None
+    with stored(settings, otherwise="so there is nothing to attest") as db, whole(db) as (rows, head):
+        broken = find_break(passing(rows), head)
     return (chosen[0] if chosen else None), head, broken
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from service.settings import Settings
+    from service.store.database import Database
 
 ConfigOption = Annotated[
     Path | None,
@@ -39,6 +42,24 @@ def load_or_exit(path: Path | None, *, make_key: bool = True, judges: bool = Tru
     except SettingsError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(WRONG_CONFIGURATION) from None
+
+
+@contextmanager
+def stored(settings: Settings, *, otherwise: str) -> Iterator[Database]:
+    """The database that is there, for as long as the block lasts.
+
+    Where it cannot be used the command ends with exit status 2: why, and what is `otherwise`.
+    """
+    from service.store.database import StoreUnusable, open_database
+
+    try:
+        db = open_database(settings.database_url, make=False)
+        try:
+            yield db
+        finally:
+            db.close()
+    except StoreUnusable as error:
+        raise fail(f"{error}, {otherwise}", WRONG_CONFIGURATION) from None
 
 
 def fail(message: str, status: int = 1) -> typer.Exit:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,10 +17,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.configuration import ConfigOption, fail, load_or_exit
+from service.cli.configuration import ConfigOption, fail, load_or_exit, stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
     from service.store.chain import Break, Head
     from service.store.database import Database
@@ -140,19 +139,8 @@ def export(
     typer.echo(f"{output}: {0 if head is None else head.seq} rows", err=True)
 
 
-@contextmanager
-def _database(config: Path | None) -> Iterator[Database]:
-    settings = load_or_exit(config, make_key=False)
-    from service.store.database import StoreUnusable, open_database
-
-    try:
-        db = open_database(settings.database_url, make=False)
-        try:
-            yield db
-        finally:
-            db.close()
-    except StoreUnusable as error:
-        raise fail(f"{error}, so there is no decision log", UNUSABLE) from None
+def _database(config: Path | None) -> AbstractContextManager[Database]:
+    return stored(load_or_exit(config, make_key=False), otherwise="so there is no decision log")
 
 
 def _check_file(file: Path, kept: list[Head]) -> tuple[Head, Break | None]:

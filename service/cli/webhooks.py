@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,17 +16,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.configuration import ConfigOption, fail, load_or_exit
+from service.cli.configuration import ConfigOption, fail, load_or_exit, stored
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from service.settings import Settings
     from service.store.callbacks import Callback
-    from service.store.database import Database
 
 NOT_TAKEN = 1
 UNUSABLE = 2
+UNTOLD = "so nothing was told"
 NONE_CONFIGURED = "no webhook is configured: add one under `webhooks` in tiergate.yaml (docs/webhooks.md)"
 
 webhooks_app = typer.Typer(no_args_is_help=True, help="Outgoing webhooks: what was told, and what was not.")
@@ -59,7 +56,7 @@ def show(
     from service.store.callbacks import CallbackState
     from service.store.webhooks import messages
 
-    with _database(settings) as db:
+    with stored(settings, otherwise=UNTOLD) as db:
         found = messages(db, state=CallbackState.GIVEN_UP if dead else None, limit=limit)
     if as_json:
         typer.echo(json.dumps({"messages": [_document(each) for each in found]}, indent=2))
@@ -89,7 +86,7 @@ def retry(
 
     if name is not None:
         _known(settings, name)
-    with _database(settings) as db:
+    with stored(settings, otherwise=UNTOLD) as db:
         amount = owe_again(db, receiver=name, event_id=event, now=time.time())
     typer.echo(f"{amount} owed again" if amount else "nothing was given up")
 
@@ -131,20 +128,6 @@ def _known(settings: Settings, name: str) -> None:
     if name not in names:
         there = f"there are: {', '.join(names)}" if names else NONE_CONFIGURED
         raise fail(f"no webhook is called {name!r}; {there}", UNUSABLE)
-
-
-@contextmanager
-def _database(settings: Settings) -> Iterator[Database]:
-    from service.store.database import StoreUnusable, open_database
-
-    try:
-        db = open_database(settings.database_url, make=False)
-        try:
-            yield db
-        finally:
-            db.close()
-    except StoreUnusable as error:
-        raise fail(f"{error}, so nothing was told", UNUSABLE) from None
 
 
 def _document(message: Callback) -> dict[str, Any]:

@@ -9,13 +9,11 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
-from service import tls
 from service.fleet import Ladder
 from service.settings.forms import Name, Shape
-from service.settings.gates import is_here
+from service.settings.gates import ca_of, is_here
 from service.settings.nearest import nearest
 from service.settings.problems import Findings, Place
-from service.settings.secrets import SecretUnreadable, read_text
 from service.store.issuer_terms import ClaimRule, IssuerTerms
 
 PLACE: Place = ("api", "oidc")
@@ -120,7 +118,7 @@ def build_issuers(
                 audience=shape.audience,
                 rules=tuple(_rule(rule) for rule in shape.scopes),
                 jwks_uri=shape.jwks_uri,
-                ca=_ca(beside, shape.ca_file, (*here, "ca_file"), findings),
+                ca=ca_of(beside, shape.ca_file, (*here, "ca_file"), findings),
             )
         )
     return tuple(found)
@@ -151,15 +149,3 @@ def _rule(shape: ClaimRuleShape) -> ClaimRule:
         scope=shape.scope,
         models=None if shape.models is None else frozenset(shape.models),
     )
-
-
-def _ca(beside: Path, file: str | None, place: Place, findings: Findings) -> str | None:
-    if file is None:
-        return None
-    try:
-        text = read_text(beside / Path(file).expanduser())
-        tls.connecting(ca=text)
-    except (SecretUnreadable, tls.TlsUnusable) as error:
-        findings.add(place, str(error))
-        return None
-    return text
