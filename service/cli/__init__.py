@@ -1,7 +1,7 @@
 """`tiergate`: every command. One module a group; each adds its commands in `register`.
 
-`setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `gate` the API's questions,
-`pipeline` gate · `log` show, verify, export · `attest` key, create, verify · `artifact` digest · `adjudicate`
+`setup` init, check, schema, token · `up` · `demo` · `drill` · `proxy` · `api` · `questions` of the
+API · `gate` · `log` show, verify, export · `attest` key, create, verify · `artifact` digest · `adjudicate`
 next, export, import, status · `corpus` show, import, export, manifest, forget · `shadow` run, status, cancel
 ... · `policy` show, check, diff · `offline` stats, plan, `money` · `capacity` kv, prefix, replay, serve,
 batch, diagnose, compare · `score` · `recount` · `report` · `webhooks` list, retry, test.
@@ -32,10 +32,10 @@ from service.cli import (
     log,
     money,
     offline,
-    pipeline,
     policy,
     prescreen,
     proxy,
+    questions,
     recount,
     report,
     score,
@@ -62,7 +62,7 @@ def _tell_version(asked: bool) -> None:
 
 
 for group in (
-    *(setup, up, demo, drill, proxy, api, gate, pipeline, shadow, report, corpus),
+    *(setup, up, demo, drill, proxy, api, questions, gate, shadow, report, corpus),
     *(
         log,
         attest,

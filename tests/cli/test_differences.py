@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from service.cli import differences, gate
+from service.cli import differences, questions
 from service.store.pairs import PairRow, Unit, record
 from tests.approval.conftest import captures, sqlite_api, sqlite_database
 from tests.approval.live import MODEL, LiveApi, add_pairs
@@ -27,7 +27,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ran(api: LiveApi, *arguments: str) -> Result:
     app = typer.Typer()
-    gate.register(app)
+    questions.register(app)
     differences.register(app)
     environ = {"COLUMNS": "140", "TERM": "dumb", "TIERGATE_URL": api.url}
     return CliRunner().invoke(app, list(arguments), env=environ)
