@@ -84,7 +84,7 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
     replaying = {tasks.RESCORE: RESCORE_SECONDS}
     if settings.adjudication.judge is not None:
         replaying[tasks.JUDGE] = JUDGE_SECONDS
-    guarding = SCHEDULE | ({tasks.CALLBACKS: CALLBACK_SECONDS} if settings.gates.any else {})
+    guarding = SCHEDULE | ({tasks.CALLBACKS: CALLBACK_SECONDS} if settings.pipelines.any else {})
     if settings.webhooks:
         guarding |= {tasks.WEBHOOKS: WEBHOOK_SECONDS}
     app = Celery("tiergate", broker=settings.broker_url, set_as_current=False)

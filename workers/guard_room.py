@@ -58,7 +58,7 @@ def open_guard_room(
         ),
         observe=lambda now: observe(db, settings.ladders, settings.declared, now=now),
         counts=WorkerCounts(captures.redis, worker=worker),
-        answerer=open_answerer(db, settings.ladders, question, settings.gates),
+        answerer=open_answerer(db, settings.ladders, question, settings.pipelines),
         postman=open_postman(db, settings.ladders, question, settings.webhooks),
         # Beyond the life of any capture, or a late message would be counted again.
         retention_seconds=max(RETENTION_SECONDS, 2.0 * mirroring.ttl_seconds),

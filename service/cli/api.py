@@ -108,7 +108,7 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         allowed_origins=settings.api.allowed_origins,
         issuers=settings.api.issuers,
         promotion=settings.promotion,
-        gates=settings.gates,
+        gates=settings.pipelines,
         jobs=job_terms_of(settings, db),
         reports=write_report,
         adjudication=Adjudicating(

@@ -13,12 +13,12 @@ from service.settings import places
 from service.settings.adjudicating import build_adjudication
 from service.settings.corpus_shape import build_corpus
 from service.settings.forms import database_url_of, redis_url_of
-from service.settings.gates import build_gates
 from service.settings.ladders import build_ladder, build_probe, build_rule, refuse_own_address
 from service.settings.limits import refuse_limits_that_cannot_hold
 from service.settings.money_shape import build_money
 from service.settings.nearest import nearest
 from service.settings.oidc import build_issuers
+from service.settings.pipelines import build_pipelines
 from service.settings.policies import build_policy
 from service.settings.problems import Findings
 from service.settings.promotion import build_promotion
@@ -76,7 +76,7 @@ def build(
     )
     corpus = build_corpus(shape.corpus, findings)
     routes_from = places.routes_from(shape.proxy.routes, beside, findings)
-    gates = build_gates(shape.pipelines, ladders, beside=beside, findings=findings)
+    pipelines = build_pipelines(shape.pipelines, ladders, beside=beside, findings=findings)
     issuers = build_issuers(shape.api.oidc, ladders, beside=beside, findings=findings)
     webhooks = build_webhooks(shape.webhooks, shape.models, beside=beside, findings=findings)
     refuse_limits_that_cannot_hold(shape, findings)
@@ -174,7 +174,7 @@ def build(
         promotion=build_promotion(shape.policy.promotion),
         evaluators=tuple(each for each in judging if each.name in asked or each not in ASKED_FOR),
         adjudication=adjudication,
-        gates=gates,
+        pipelines=pipelines,
         webhooks=webhooks,
         probe=probe,
         probes={name: build_probe(model.probe, probe) for name, model in shape.models.items()},

@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field
 
 from service.fleet import Ladder
 from service.settings.forms import Name, Shape
-from service.settings.gates import ca_of, is_here
 from service.settings.nearest import nearest
+from service.settings.pipelines import ca_of, is_here
 from service.settings.problems import Findings, Place
 from service.store.issuer_terms import ClaimRule, IssuerTerms
 

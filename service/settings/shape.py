@@ -28,9 +28,9 @@ from service.settings.forms import (
     Size,
     written,
 )
-from service.settings.gates import GatesShape
 from service.settings.money_shape import MoneyShape
 from service.settings.oidc import IssuerShape
+from service.settings.pipelines import PipelinesShape
 from service.settings.policy_shape import PolicyShape
 from service.settings.shadow_job import ShadowJobShape
 from service.settings.webhooks import WebhookShape
@@ -261,8 +261,8 @@ class TiergateShape(Shape):
     api: Annotated[ApiShape, Section] = Field(
         default=ApiShape(), description="The approval API and the dashboard."
     )
-    pipelines: Annotated[GatesShape, Section] = Field(
-        default=GatesShape(), description="Pipelines of GitHub and GitLab that are answered."
+    pipelines: Annotated[PipelinesShape, Section] = Field(
+        default=PipelinesShape(), description="Pipelines of GitHub and GitLab that are answered."
     )
     webhooks: list[WebhookShape] = Field(
         default_factory=list, description="Who is told of decisions, warnings, harm and jobs."

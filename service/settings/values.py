@@ -105,7 +105,7 @@ class Settings:
     evaluators: tuple[Evaluator, ...] = evaluators.ALL
     """All that judge, in the order in which they are shown; ours alone in a proxy, which judges nothing."""
     adjudication: AdjudicationPlan = field(default_factory=AdjudicationPlan)
-    gates: GateTerms = NO_GATES
+    pipelines: GateTerms = NO_GATES
     webhooks: tuple[WebhookTerms, ...] = ()
 
     @property

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from service.settings.forms import Name, Shape
-from service.settings.gates import CalledUrl, ca_of, called_url
 from service.settings.nearest import nearest
+from service.settings.pipelines import CalledUrl, ca_of, called_url
 from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret, read_secrets
 from service.store.webhook_terms import Form, Told, WebhookTerms

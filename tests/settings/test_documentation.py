@@ -11,9 +11,9 @@ from pydantic_core import PydanticUndefined
 from service.settings.complaints import all_places, valid_keys
 from service.settings.fleet_shape import BackendShape, HeaderShape, ModelShape, TierShape
 from service.settings.forms import Shape
-from service.settings.gates import CheckShape, DeploymentShape, GithubShape, GitlabShape, RuleShape
 from service.settings.money_shape import StepShape
 from service.settings.oidc import ClaimRuleShape, IssuerShape
+from service.settings.pipelines import CheckShape, DeploymentShape, GithubShape, GitlabShape, RuleShape
 from service.settings.policy_shape import CriterionShape
 from service.settings.shape import TiergateShape, TlsShape
 from service.settings.webhooks import WebhookShape

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from service.settings.document import read_document
-from service.settings.gates import GatesShape
+from service.settings.pipelines import PipelinesShape
 
 EXAMPLES = Path(__file__).parents[3] / "deploy" / "examples"
 SCHEMAS = resources.files("check_jsonschema.builtin_schemas.vendor")
@@ -42,7 +42,7 @@ def test_the_example_is_valid_to_its_tool(path: str, schema: str) -> None:
 @pytest.mark.parametrize("tool", ["github", "gitlab"])
 def test_its_settings_are_ours(tool: str) -> None:
     section = yaml.safe_load((EXAMPLES / tool / "tiergate.yaml").read_text(encoding="utf-8"))["pipelines"]
-    assert getattr(GatesShape.model_validate(section), tool) is not None
+    assert getattr(PipelinesShape.model_validate(section), tool) is not None
 
 
 @pytest.mark.parametrize(

@@ -139,15 +139,15 @@ class GitlabShape(Shape):
     )
 
 
-class GatesShape(Shape):
+class PipelinesShape(Shape):
     """Pipelines that are called back; those that ask need no entry here."""
 
     github: GithubShape | None = Field(default=None, description="A GitHub App.")
     gitlab: GitlabShape | None = Field(default=None, description="A GitLab instance.")
 
 
-def build_gates(
-    shape: GatesShape, ladders: Mapping[str, Ladder], *, beside: Path, findings: Findings
+def build_pipelines(
+    shape: PipelinesShape, ladders: Mapping[str, Ladder], *, beside: Path, findings: Findings
 ) -> GateTerms:
     """The terms; `findings` says what stands in their way."""
     return GateTerms(

@@ -60,12 +60,12 @@ def gitlab(minimal: dict[str, Any], **changes: object) -> dict[str, Any]:
 
 
 def test_nobody_is_called_unless_the_configuration_says_whom(minimal: dict[str, Any], loaded: Loaded) -> None:
-    assert loaded(minimal).gates == NO_GATES
-    assert not loaded(minimal).gates.any
+    assert loaded(minimal).pipelines == NO_GATES
+    assert not loaded(minimal).pipelines.any
 
 
 def test_a_github_app_is_read_from_its_files(minimal: dict[str, Any], loaded: Loaded, files: Path) -> None:
-    found = loaded(github(minimal)).gates.github
+    found = loaded(github(minimal)).pipelines.github
     assert found is not None
     assert (found.url, found.app, found.secret) == ("https://api.github.com", "Iv1abc", "hook secret")
     assert found.wait_seconds == 86_400.0
@@ -75,7 +75,7 @@ def test_a_github_app_is_read_from_its_files(minimal: dict[str, Any], loaded: Lo
 
 
 def test_a_gitlab_is_read_from_its_files(minimal: dict[str, Any], loaded: Loaded, files: Path) -> None:
-    found = loaded(gitlab(minimal)).gates.gitlab
+    found = loaded(gitlab(minimal)).pipelines.gitlab
     assert found is not None
     assert (found.url, found.token, found.secret) == ("https://gitlab.example", "glpat-abc", "hook secret")
     assert found.checks == {("group/sub/app", "tiergate"): GateTarget(**named(minimal))}
@@ -107,7 +107,7 @@ def test_a_server_on_this_machine_may_do_without_tls(
     minimal: dict[str, Any], loaded: Loaded, files: Path
 ) -> None:
     for url in ("http://127.0.0.1:9", "http://[::1]:9", "http://localhost:9"):
-        found = loaded(gitlab(minimal, url=url)).gates.gitlab
+        found = loaded(gitlab(minimal, url=url)).pipelines.gitlab
         assert found is not None
         assert found.url == url
 
