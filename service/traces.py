@@ -126,7 +126,8 @@ def _json_rows(
                 yield number, _Bad("this is not a JSON object")
                 continue
             row = {_plain(str(key)): each for key, each in value.items()}
-            if type(at := row.get("timestamp")) in (int, float):
+            at = row.get("timestamp")
+            if isinstance(at, int | float) and not isinstance(at, bool):
                 row["timestamp"] = _float(at) / 1000  # Mooncake's are in milliseconds
             yield number, row
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
+import os
+import subprocess
+import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import typer
@@ -15,6 +16,7 @@ from service.cli import gate
 from tests.approval.conftest import captures, sqlite_api, sqlite_database
 from tests.approval.live import MODEL, LiveApi
 from tests.client.test_connection import answering
+from tests.patience import PATIENCE
 from tests.ports import free_port
 
 __all__ = ["captures", "sqlite_api", "sqlite_database"]
@@ -77,19 +79,30 @@ def test_a_variable_that_is_not_set_does_not_open_the_gate(sqlite_api: LiveApi) 
     assert "artifact" in refused.stderr
 
 
-def test_waiting_ends_with_the_decision(sqlite_api: LiveApi, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_ends_with_the_decision(sqlite_api: LiveApi) -> None:
     sqlite_api.accept("w8a8")
-    approver = sqlite_api.client("approve")
-
-    def approve_meanwhile(seconds: float) -> None:
-        approver.put(APPROVAL, json={}).raise_for_status()
-
-    waiting = SimpleNamespace(monotonic=time.monotonic, sleep=approve_meanwhile)
-    monkeypatch.setattr(pipeline, "time", waiting)
-    found = asked(sqlite_api, "--wait", "2h")
-    assert found.exit_code == 0
-    assert "waiting, " in found.stderr
-    assert "nobody has approved it yet" in found.stderr
+    secret = sqlite_api.secrets["read"]
+    command = (
+        sys.executable,
+        "-m",
+        "service.cli",
+        "gate",
+        MODEL,
+        "w8a8",
+        "--url",
+        sqlite_api.url,
+        "--wait",
+        "2h",
+    )
+    piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environ = {**os.environ, "TIERGATE_TOKEN": secret}
+    with subprocess.Popen(command, env=environ, **piped) as asking:  # type: ignore[call-overload]
+        told = asking.stderr.readline()
+        assert told.startswith("waiting, ")
+        assert "nobody has approved it yet" in told
+        sqlite_api.client("approve").put(APPROVAL, json={}).raise_for_status()
+        assert asking.wait(PATIENCE) == 0
+        assert asking.stdout.read().startswith("approved: ")
 
 
 def test_what_is_inconclusive_at_the_deadline_is_exit_code_2(sqlite_api: LiveApi) -> None:

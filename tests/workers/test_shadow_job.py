@@ -95,7 +95,7 @@ def test_a_tier_that_answers_late_fails_the_slo_gate_though_its_answers_are_the_
     blocks = [BlockFigures.of(block.figures or {}) for block in read_blocks(db, job.job_id, columns=True)]
     assert all(len(each.columns.met) == each.offered for each in blocks)
     if any(each.lagged for each in blocks) and gate["shown"] == "undecided":
-        # The job says so of its blocks, and spoiled rounds beyond those it makes up for leave nothing to tell.
+        # The job says so of its blocks; more spoiled rounds than it makes up for leave nothing to tell.
         pytest.xfail("no time for the generator: the job was carried out, its answers' times mean little")
     assert gate["shown"] == "failed", gate["reason"]
     arms = {arm["tier"]: arm for arm in findings["slo"]["arms"]}
