@@ -261,7 +261,7 @@ def _missing(*arms: Finding) -> str:
             return f"the best rate of {arm['tier']} was not reached"
     for arm in arms:
         if arm["mean_output_tokens"] is None:
-            return f"no block of {arm['tier']} at its best rate can be used"
+            return f"no block of {arm['tier']} at {arm['rate']:.3g} requests/s can be used"
     return ""
 
 
