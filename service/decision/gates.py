@@ -6,11 +6,9 @@ nothing. Absence of evidence is `missing`, never `passed`.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
+from service.decision.covering import covering
 from service.decision.eprocess import Differences, log_e_harm
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
 from service.decision.money import at_terms
@@ -19,11 +17,6 @@ from service.decision.tally import Tally
 from service.decision.thresholds import Thresholds
 from service.decision.verdict import GateState
 from service.decision.wording import ago, compared_e_values, compared_shares, span
-
-WORTH_COVERING = 0.02
-"""Strata with at least this share of real traffic must be in the evidence."""
-LEAST_COVERAGE = 0.5
-"""... with at least this part of their share of traffic: chance alone misses a full share half the time."""
 
 _LATER_TURNS = "; later turns of a conversation count with units: closed_conversations"
 
@@ -83,19 +76,13 @@ def coverage_gate(policy: Policy, coverage: Coverage | None) -> Gated:
         return Gated(state=GateState.NOT_ASKED)
     if coverage is None or not sum(coverage.traffic.values()):
         return Gated(state=GateState.MISSING, reasons=("missing_coverage",))
-    seen, counted = _by_dimension(coverage.traffic), _by_dimension(coverage.evidence)
     reasons = {}
-    for stratum, requests in coverage.traffic.items():
-        dimension = _dimension(stratum)
-        due = requests / seen[dimension] if requests else 0.0
-        if due < WORTH_COVERING:
-            continue
-        share = coverage.evidence.get(stratum, 0) / counted[dimension] if counted[dimension] else 0.0
-        if share < LEAST_COVERAGE * due:
-            found, wanted = compared_shares(share, LEAST_COVERAGE * due)
-            hint = _LATER_TURNS if dimension == "turns" and policy.units is Units.FIRST_SAMPLED else ""
-            reasons[stratum] = (
-                f"coverage: stratum {stratum}: evidence share {found} < {wanted}, half its traffic share"
+    for each in covering(coverage):
+        if each.gap:
+            found, wanted = compared_shares(each.evidence_share, each.wanted)
+            hint = _LATER_TURNS if each.dimension == "turns" and policy.units is Units.FIRST_SAMPLED else ""
+            reasons[each.stratum] = (
+                f"coverage: stratum {each.stratum}: evidence share {found} < {wanted}, half its traffic share"
                 + hint
             )
     if reasons:
@@ -103,20 +90,6 @@ def coverage_gate(policy: Policy, coverage: Coverage | None) -> Gated:
             state=GateState.UNDECIDED, reasons=tuple(reasons[stratum] for stratum in sorted(reasons))
         )
     return Gated(state=GateState.PASSED)
-
-
-def _by_dimension(counts: Mapping[str, int]) -> dict[str, int]:
-    """Requests of each dimension: every request has one stratum in each, so shares are of these sums."""
-    sums: defaultdict[str, int] = defaultdict(int)
-    for stratum, requests in counts.items():
-        sums[_dimension(stratum)] += requests
-    return sums
-
-
-@lru_cache(maxsize=4096)
-def _dimension(stratum: str) -> str:
-    """What a stratum divides the traffic by: `language` of `language=zh`; empty for the crossed ones."""
-    return stratum.rpartition("=")[0]
 
 
 def attribution_gate(policy: Policy, attribution: Attribution | None) -> Gated:

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from service.decision.covering import LEAST_COVERAGE, WORTH_COVERING, covering
+from service.decision.evidence import Coverage
+
+
+def test_shares_are_of_the_stratums_own_dimension() -> None:
+    short, long, chinese = covering(
+        Coverage(
+            traffic={"short": 900, "32k": 100, "language=zh": 50},
+            evidence={"short": 90, "32k": 10, "language=zh": 7},
+        )
+    )
+    assert (short.traffic_share, short.evidence_share, short.dimension) == (0.9, 0.9, "")
+    assert (long.traffic, long.evidence) == (100, 10)
+    assert (chinese.traffic_share, chinese.evidence_share, chinese.dimension) == (1.0, 1.0, "language")
+
+
+@pytest.mark.parametrize(
+    ("evidence", "gap"), [(5, False), (4, True), (0, True)], ids=["half its share", "less", "nothing"]
+)
+def test_a_gap_is_less_than_half_the_share_of_a_stratum_worth_covering(evidence: int, gap: bool) -> None:
+    traffic = {"short": 900, "32k": 100}
+    found = covering(Coverage(traffic=traffic, evidence={"short": 100 - evidence, "32k": evidence}))
+    assert [each.gap for each in found] == [False, gap]
+
+
+def test_a_rare_stratum_is_no_gap_however_little_it_has() -> None:
+    _, rare = covering(Coverage(traffic={"common": 981, "rare": 19}))
+    assert rare.traffic_share < WORTH_COVERING
+    assert (rare.worth_covering, rare.gap) == (False, False)
+
+
+def test_without_evidence_every_stratum_worth_covering_is_a_gap() -> None:
+    found = covering(Coverage(traffic={"a": 3, "b": 1, "c": 0}))
+    assert [(each.evidence_share, each.gap) for each in found] == [(0.0, True), (0.0, True), (0.0, False)]
+    assert [each.wanted for each in found] == [LEAST_COVERAGE * 0.75, LEAST_COVERAGE * 0.25, 0.0]
+
+
+def test_traffic_that_was_never_seen_has_no_strata() -> None:
+    assert covering(Coverage(evidence={"short": 3})) == ()
