@@ -46,6 +46,18 @@ class WrittenReport(Protocol):
     def file_name(self) -> str: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """When shadow jobs begin by themselves."""
+
+    cron: str
+    """As it is configured."""
+    timezone: str
+    """By whose clock."""
+    next_after: Callable[[float], float | None]
+    """The first time later than a moment, both unix seconds; None when there is none for years."""
+
+
 ReportMaker = Callable[[str, str, str, float], WrittenReport]
 """By job, or how its name begins; html, md or json; en or zh; unix seconds. KeyError for an unknown job."""
 
@@ -78,6 +90,8 @@ class ApiConfig:
     """How long a body may take to arrive; slower is 408."""
     jobs: JobTerms | None = None
     """What shadow jobs are held to; None: none can begin."""
+    schedule: Schedule | None = None
+    """None: shadow jobs begin when somebody asks for one."""
     reports: ReportMaker | None = None
     """Writes the reports of shadow jobs; None: there are none."""
     adjudication: Adjudicating | None = None

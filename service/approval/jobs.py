@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from service.approval.access import Scope, require
+from service.approval.access import Caller, Scope, require
 from service.approval.answers import moment
 from service.approval.desk import CallerOf, Desk
 from service.approval.errors import Problem, echo
@@ -15,11 +15,13 @@ from service.approval.job_schemas import (
     JobBody,
     JobDetailOut,
     JobOut,
+    JobPlanBody,
     JobProgressOut,
     JobsOut,
     ManifestOut,
 )
 from service.approval.names import find_ladder
+from service.approval.narrowing import check_model
 from service.store.job_terms import CannotBegin, JobTerms, begin
 from service.store.jobs import Cause, Job, cancel_job, list_jobs, read_job
 from service.store.load_blocks import Block, read_blocks
@@ -31,33 +33,11 @@ MOST_JOBS = 200
 def job_routes(desk: Desk) -> APIRouter:
     """What begins, shows and ends shadow jobs."""
     router = APIRouter(tags=["shadow jobs"])
-    terms = desk.config.jobs or JobTerms(ladders=desk.config.ladders)
 
     @router.post("/models/{model:path}/shadow-jobs", status_code=201, summary="Begin a shadow job")
     def begin_job(model: str, caller: CallerOf, body: JobBody) -> JobOut:
         """One at a time for a model. It needs a service level, a corpus, and backends that serve nobody."""
-        require(caller, Scope.APPROVE, "beginning a shadow job")
-        if body.i_own_this_capacity:
-            require(caller, Scope.ADMIN, "loading backends that serve clients")
-        find_ladder(desk.config.ladders, model)
-        repeats = _manifest(model, body)
-        try:
-            job = begin(
-                desk.db,
-                terms,
-                model,
-                cause=Cause.REQUEST if repeats is None else Cause.REPLAY,
-                actor=caller.name,
-                now=desk.now(),
-                own_capacity=body.i_own_this_capacity,
-                plan=_plan(terms.plan, body) if repeats is None else None,
-                repeats=repeats,
-            )
-        except CannotBegin as error:
-            raise Problem(
-                409, error.code, str(error), hint=error.hint, reasons=error.reasons or None
-            ) from error
-        return JobOut(**job_fields(job))
+        return JobOut(**job_fields(begin_asked(desk, caller, model, body)))
 
     @router.get("/shadow-jobs", summary="Shadow jobs")
     def jobs(
@@ -68,7 +48,7 @@ def job_routes(desk: Desk) -> APIRouter:
         """The latest first, with how far each is."""
         if model is not None:
             find_ladder(desk.config.ladders, model)
-        known = _find(desk, after) if after else None
+        known = find_job(desk, after) if after else None
         found = list_jobs(desk.db, model, limit=limit + 1, after=known)
         return JobsOut(
             jobs=[JobOut(**job_fields(job)) for job in found[:limit]],
@@ -78,25 +58,59 @@ def job_routes(desk: Desk) -> APIRouter:
     @router.get("/shadow-jobs/{job}", summary="One shadow job with its blocks")
     def job(job: str) -> JobDetailOut:
         """How far it is, and what each block showed. The first characters of its name suffice."""
-        found = _find(desk, job)
+        found = find_job(desk, job)
         blocks = [block_out(block) for block in read_blocks(desk.db, found.job_id, done=False)]
         return JobDetailOut(**job_fields(found), blocks=blocks)
 
     @router.get("/shadow-jobs/{job}/manifest", summary="What is needed to repeat it")
     def manifest(job: str) -> ManifestOut:
         """Model, tiers, engines, corpus, arrivals, seeds, SLO, prices, policy."""
-        found = _find(desk, job).manifest
+        found = find_job(desk, job).manifest
         return ManifestOut(digest=found.digest, manifest=dict(found.document))
 
     @router.delete("/shadow-jobs/{job}", summary="Cancel a shadow job")
     def cancel(job: str, caller: CallerOf) -> JobOut:
         """A block that is being run is broken off within seconds. One that is over stays as it is."""
-        require(caller, Scope.APPROVE, "cancelling a shadow job")
-        found = _find(desk, job)
-        ended = cancel_job(desk.db, found.job_id, actor=caller.name, now=desk.now())
-        return JobOut(**job_fields(ended))
+        return JobOut(**job_fields(cancel_asked(desk, caller, job)))
 
     return router
+
+
+def terms_of(desk: Desk) -> JobTerms:
+    """What shadow jobs are held to; without any in the configuration, none can begin."""
+    return desk.config.jobs or JobTerms(ladders=desk.config.ladders)
+
+
+def begin_asked(desk: Desk, caller: Caller, model: str, body: JobBody) -> Job:
+    """Begin the job that the caller asks for; Problem says what stands in the way."""
+    require(caller, Scope.APPROVE, "beginning a shadow job")
+    if body.i_own_this_capacity:
+        require(caller, Scope.ADMIN, "loading backends that serve clients")
+    find_ladder(desk.config.ladders, model)
+    repeats, terms = _manifest(model, body), terms_of(desk)
+    try:
+        return begin(
+            desk.db,
+            terms,
+            model,
+            cause=Cause.REQUEST if repeats is None else Cause.REPLAY,
+            actor=caller.name,
+            now=desk.now(),
+            own_capacity=body.i_own_this_capacity,
+            plan=plan_asked(terms.plan, body.plan) if repeats is None else None,
+            repeats=repeats,
+        )
+    except CannotBegin as error:
+        raise Problem(
+            409, error.code, str(error), hint=error.hint, reasons=error.reasons or None
+        ) from error
+
+
+def cancel_asked(desk: Desk, caller: Caller, job: str) -> Job:
+    """Cancel a job for the caller, and tell how it is now; one that is over stays as it is."""
+    require(caller, Scope.APPROVE, "cancelling a shadow job")
+    found = find_job(desk, job)
+    return cancel_job(desk.db, found.job_id, actor=caller.name, now=desk.now())
 
 
 def job_fields(job: Job) -> dict[str, Any]:
@@ -165,16 +179,19 @@ def _moment(seconds: float | None) -> str | None:
     return None if seconds is None else moment(seconds)
 
 
-def _find(desk: Desk, job: str) -> Job:
+def find_job(desk: Desk, job: str) -> Job:
+    """The job of that name, or of a name that begins so; 404 without one that the caller may know of."""
     try:
-        return read_job(desk.db, job)
-    except KeyError:
+        found = read_job(desk.db, job)
+        check_model(found.model)
+    except (KeyError, Problem):
         raise Problem(
             404,
             "unknown_job",
             f"no shadow job is called {echo(job)}, or several begin so",
             hint="`tiergate shadow list` shows them",
         ) from None
+    return found
 
 
 def _manifest(model: str, body: JobBody) -> Manifest | None:
@@ -193,8 +210,9 @@ def _manifest(model: str, body: JobBody) -> Manifest | None:
     return manifest
 
 
-def _plan(configured: JobPlan, body: JobBody) -> JobPlan:
-    asked = body.plan.model_dump(exclude_none=True)
+def plan_asked(configured: JobPlan, body: JobPlanBody) -> JobPlan:
+    """The configured plan with what the caller wants otherwise; 422 where they do not go together."""
+    asked = body.model_dump(exclude_none=True)
     try:
         return JobPlan.of({**plan_document(configured), **asked})
     except ValueError as error:

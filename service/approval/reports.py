@@ -6,8 +6,10 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query, Response
 
+from service.approval.config import WrittenReport
 from service.approval.desk import Desk
 from service.approval.errors import Problem, echo
+from service.approval.jobs import find_job
 from service.approval.names import find_ladder
 from service.store.jobs import JobState, list_jobs
 
@@ -98,19 +100,16 @@ def preferred(accept_language: str) -> str:
     return min(weighted)[2] if weighted else "en"
 
 
+def written_report(desk: Desk, job: str, form: str, language: str) -> WrittenReport:
+    """A job's report in that form and language; 404 without a job, or without reports."""
+    make, found = desk.config.reports, find_job(desk, job)
+    if make is None:
+        raise Problem(404, "no_report", "reports of shadow jobs are not written here")
+    return make(found.job_id, form, language, desk.now())
+
+
 def _answer(desk: Desk, job: str, form: str, language: str, *, download: bool) -> Response:
-    make = desk.config.reports
-    try:
-        if make is None:
-            raise KeyError(job)
-        made = make(job, form, language, desk.now())
-    except KeyError:
-        raise Problem(
-            404,
-            "unknown_job",
-            f"no shadow job is called {echo(job)}, or several begin so",
-            hint="`tiergate shadow list` shows them",
-        ) from None
+    made = written_report(desk, job, form, language)
     headers = {"Content-Language": language, "Vary": "Accept-Language"}
     if made.policy:
         headers["Content-Security-Policy"] = f"{made.policy}; frame-ancestors 'none'"
