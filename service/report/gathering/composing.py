@@ -64,7 +64,7 @@ def compose(sources: Sources, job: Job, *, now: float, earlier: Earlier | None) 
             slo_ttft_seconds=manifest.ttft_seconds,
             slo_tpot_seconds=manifest.tpot_seconds,
             tiers=_tiers(sources, job, blocks, findings, rungs, now=now),
-            ledger=_ledger(ledger),
+            ledger=ledger_of(ledger),
             earlier=earlier,
             manifest=dict(manifest.document),
         )
@@ -160,7 +160,8 @@ def _resent(told: ResendRate | None) -> Resent | None:
     return Resent(total=told.exposed, resent=told.resent) if told is not None and told.exposed else None
 
 
-def _ledger(told: LedgerAccount) -> Ledger:
+def ledger_of(told: LedgerAccount) -> Ledger:
+    """The account as a document has it."""
     return Ledger(
         seen=told.seen,
         skipped=dict(told.skipped),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from service.charts.chart import chart
+from service.charts.chart import Chart, chart
 from service.charts.flow import Amount, flow
 from service.report import writing
 from service.report.blocks import Block, Bullets, Drawing, Folded, Formula, Paragraph, Section, Table, rows
@@ -23,17 +23,7 @@ def account(report: Report, say: Words) -> Section | None:
         return None
     blocks: list[Block] = [
         Paragraph(text=say("ledger.about")),
-        Drawing(
-            chart=chart(
-                flow(flow_of(ledger, say), nothing=say("ledger.nothing")),
-                name="ledger",
-                title=say("ledger.chart"),
-                text=_in_words(ledger, say),
-                head=[say("ledger.what"), say("ledger.requests")],
-                rows=_rows(ledger, say),
-            ),
-            numbers_title=say("page.numbers"),
-        ),
+        Drawing(chart=ledger_chart(ledger, say), numbers_title=say("page.numbers")),
         Formula(
             text="seen = skipped + sampled\nsampled = shipped + dropped\n"
             "shipped = processed + expired + lost + waiting",
@@ -57,8 +47,20 @@ def account(report: Report, say: Words) -> Section | None:
     return Section(anchor="ledger", title=say("ledger.title"), blocks=tuple(blocks))
 
 
+def ledger_chart(ledger: Ledger, say: Words) -> Chart:
+    """The flow, with every number that it is drawn from."""
+    return chart(
+        flow(flow_of(ledger, say), nothing=say("ledger.nothing")),
+        name="ledger",
+        title=say("ledger.chart"),
+        text=_in_words(ledger, say),
+        head=[say("ledger.what"), say("ledger.requests")],
+        rows=_rows(ledger, say),
+    )
+
+
 def flow_of(ledger: Ledger, say: Words) -> Amount:
-    """The account as a tree. Counters of running proxies lag, so each level holds at least its parts."""
+    """The account as a tree. Counters of running proxies lag, so each level holds its parts or more."""
     shipped = _amount(
         say("ledger.shipped"),
         ledger.shipped,
@@ -70,9 +72,18 @@ def flow_of(ledger: Ledger, say: Words) -> Amount:
         ),
     )
     dropped = _split(say("ledger.dropped"), ledger.dropped, "bad", say)
-    sampled = _amount(say("ledger.sampled"), ledger.sampled, (shipped, dropped))
+    sampled = _open(say("ledger.sampled"), ledger.sampled, (shipped, dropped), ledger, say)
     skipped = _split(say("ledger.skipped"), ledger.skipped, "aside", say)
-    return _amount(say("ledger.seen"), ledger.seen, (sampled, skipped))
+    return _open(say("ledger.seen"), ledger.seen, (sampled, skipped), ledger, say)
+
+
+def _open(label: str, count: int, parts: tuple[Amount, ...], ledger: Ledger, say: Words) -> Amount:
+    """With what proxies have begun and not settled; of silent ones nobody will."""
+    rest = count - sum(part.count for part in parts)
+    if rest > 0:
+        tone = "bad" if ledger.unaccounted else "wait"
+        parts = (*parts, _amount(say("ledger.open"), rest, tone=tone))
+    return _amount(label, count, parts)
 
 
 def _split(label: str, counts: Mapping[str, int], tone: str, say: Words) -> Amount:
