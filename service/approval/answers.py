@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from service.approval.measured_schemas import MeasuredOut, NoiseOut
 from service.approval.production import is_as_strict, production_of, production_verdict
@@ -57,6 +58,7 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+@lru_cache(maxsize=16)
 def policy_digest(policy: Policy) -> str:
     """sha256 over everything a policy says."""
     return epoch_id(asdict(policy))
@@ -241,6 +243,7 @@ def _rung_out(rung: Rung, *, now: float) -> RungOut:
     )
 
 
+@lru_cache(maxsize=16)
 def _policy_out(policy: Policy) -> PolicyOut:
     criteria = [{**asdict(criterion), "criterion": criterion.evaluator} for criterion in policy.criteria]
     return PolicyOut.model_validate({**asdict(policy), "digest": policy_digest(policy), "criteria": criteria})

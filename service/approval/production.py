@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from service.decision.ladder import decide_ladder
 from service.decision.policy import Asked, Criterion, Policy
 from service.decision.terms import Terms
@@ -9,6 +11,7 @@ from service.decision.verdict import Verdict
 from service.store.standing import Standing
 
 
+@lru_cache(maxsize=16)
 def production_of(policy: Policy) -> Policy:
     """The default margins, minimum pairs, error rates and gates, for the same criteria in their roles.
 

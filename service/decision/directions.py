@@ -8,6 +8,7 @@ once among the M of the harm threshold whatever its hypothesis.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,9 @@ from service.decision.unscored import had_they_been
 from service.decision.verdict import LogE
 
 
+@lru_cache(maxsize=1024)
 def log_e_values(criterion: Criterion, tally: Tally) -> LogE:
-    """The three e-values of the whole tally."""
+    """The three e-values of the whole tally; whoever looks again at the same counts is told at once."""
     upward = Differences.of_tally(tally)
     noninferiority = log_e_noninferiority(upward, criterion.margin)
     harm, warn = log_e_harm(upward, criterion.margin), log_e_harm(upward, 0.0)

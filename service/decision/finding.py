@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import lru_cache
 
 from service.decision.directions import log_e_least_harm, log_e_values
 from service.decision.ending import out_of_pairs, out_of_time
@@ -77,7 +78,7 @@ def find(
         harm=tally.harm,
         benefit=tally.benefit,
         estimate=(tally.harm - tally.benefit) / tally.n if tally.n else None,
-        interval=_interval(policy, criterion, tally, limits),
+        interval=_interval(criterion, tally, limits.alpha_accept or policy.alpha_approval),
         margin=criterion.margin,
         log_e=log_e,
         warn=warn,
@@ -142,9 +143,9 @@ def _weigh(criterion: Criterion, limits: Thresholds, log_e: LogE) -> tuple[Decis
     return Decision.UNDECIDED, f"not yet shown within the margin of {margin}: e-value {found} < {needed}"
 
 
-def _interval(policy: Policy, criterion: Criterion, tally: Tally, limits: Thresholds) -> Interval:
+@lru_cache(maxsize=1024)
+def _interval(criterion: Criterion, tally: Tally, alpha: float) -> Interval:
     """Limits that agree with the e-values: the upper is at most the margin exactly when that passes."""
-    alpha = limits.alpha_accept or policy.alpha_approval
     both_ways = criterion.hypothesis is Hypothesis.EQUIVALENT
     lower, upper = confidence_sequence(
         Differences.of_tally(tally), alpha, lower_grid=G10 if both_ways else H5
@@ -157,6 +158,7 @@ def _interval(policy: Policy, criterion: Criterion, tally: Tally, limits: Thresh
     )
 
 
+@lru_cache(maxsize=1024)
 def _more_pairs(criterion: Criterion, tally: Tally, limits: Thresholds, *, warn: bool) -> int | None:
     """None when a difference is evident (the forecast assumes none) or pairs are not what is missing."""
     if warn:

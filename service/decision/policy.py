@@ -174,6 +174,10 @@ class Policy:
         """The criteria of which findings are made."""
         return tuple(each for each in self.criteria if each.role is not Role.MUTED)
 
+    def __hash__(self) -> int:
+        """By what policies differ in most; equality has the rest."""
+        return hash((self.criteria, self.alpha_accept, self.alpha_harm, self.load_runs))
+
     def __post_init__(self) -> None:
         if not self.criteria:
             raise ValueError("a policy without criteria would accept anything")

@@ -54,6 +54,10 @@ class Tally:
         if self.both_failed > self.n - self.harm - self.benefit:
             raise ValueError(f"more pairs failed in both arms ({self.both_failed}) than are concordant")
 
+    def __hash__(self) -> int:
+        """By the sums: tallies that are equal have equal ones, and few others do."""
+        return hash((self._sums, self.both_failed, self.not_counted))
+
     @classmethod
     def of_pairs(cls, *, n: int, harm: int, benefit: int) -> Tally:
         """Independent pairs: every conversation has one."""

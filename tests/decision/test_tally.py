@@ -31,6 +31,12 @@ def test_the_order_of_two_tallies_does_not_matter(first: Tally, second: Tally) -
     assert first + second == second + first
 
 
+@given(tallies(), tallies())
+def test_tallies_that_are_equal_are_found_by_the_same_hash(first: Tally, second: Tally) -> None:
+    assert hash(first + second) == hash(second + first)
+    assert {first + second: "here"}[second + first] == "here"
+
+
 @given(tallies(), tallies(), tallies())
 def test_the_grouping_of_tallies_does_not_matter(first: Tally, second: Tally, third: Tally) -> None:
     assert (first + second) + third == first + (second + third)
