@@ -49,6 +49,10 @@ class Scope(StrEnum):
     ADMIN = "admin"
 
 
+READING = Scope.READ
+"""What every page asks for; a page may ask for more."""
+FORM = "application/x-www-form-urlencoded"
+
 _ORDER = tuple(Scope)
 
 
@@ -85,6 +89,11 @@ class Head:
     def is_page(self) -> bool:
         """Whether a browser asks for a page to show."""
         return self.is_read and any("text/html" in kinds for kinds in self.all("accept"))
+
+    @property
+    def is_form(self) -> bool:
+        """Whether a browser sends a form."""
+        return not self.is_read and any(kind.startswith(FORM) for kind in self.all("content-type"))
 
 
 def needed_scope(head: Head, path: str = "") -> Scope:

@@ -31,7 +31,8 @@ from service.approval.dialects.token_in_path import TokenInPath
 from service.approval.epochs import epoch_routes
 from service.approval.errors import install
 from service.approval.failures import Failures
-from service.approval.gatekeeper import FindCaller, Gatekeeper
+from service.approval.front import NO_FRONT, Door, FindCaller, FrontOf
+from service.approval.gatekeeper import Gatekeeper
 from service.approval.id_tokens import IdTokens
 from service.approval.interventions import intervention_routes
 from service.approval.jobs import job_routes
@@ -62,15 +63,14 @@ def create_app(
     captures: Captures,
     *,
     pages: Sequence[BaseRoute] = (),
-    public_pages: Sequence[str] = (),
+    front: FrontOf | None = None,
     now: Callable[[], float] = time.time,
 ) -> FastAPI:
-    """The API, with more `pages` behind the same door; `public_pages` are paths among them for anybody.
-
-    Closes neither store.
-    """
+    """The API, with more `pages` and a `front` for people behind the same door. Closes neither store."""
     desk = Desk(config=config, db=db, captures=captures, now=now)
     meters, find_caller, failures = Meters(desk), _finder(desk), Failures(now)
+    door = Door(find_caller=find_caller, failures=failures)
+    shown = NO_FRONT if front is None else front(desk, door)
     app = FastAPI(
         title="Tiergate",
         version=version("tiergate"),
@@ -86,9 +86,10 @@ def create_app(
         Gatekeeper,
         config=config,
         find_caller=find_caller,
-        open_paths=(*probes.PATHS, *documents.PATHS, *public_pages),
+        open_paths=(*probes.PATHS, *documents.PATHS),
         count=meters.count,
         failures=failures,
+        front=shown,
     )
     app.add_middleware(TokenInPath)
     install(app)
@@ -109,7 +110,7 @@ def create_app(
     app.include_router(probes.probe_routes(desk))
     app.include_router(metrics_routes(meters))
     describing(app, paths=API)
-    app.router.routes.extend([*documents.documentation(app), *pages])
+    app.router.routes.extend([*documents.documentation(app), *pages, *shown.routes])
     return app
 
 

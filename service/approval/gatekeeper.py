@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.approval.access import (
+    FORM,
     OWN_PROOF,
+    READING,
     Caller,
     Head,
     check_host,
@@ -25,6 +29,7 @@ from service.approval.access import (
 from service.approval.config import ApiConfig
 from service.approval.errors import Problem, own_error, problem_response, store_down
 from service.approval.failures import Failures
+from service.approval.front import NO_FRONT, FindCaller, Front
 from service.approval.narrowing import check_path, narrowed
 from service.store.database import StoreUnusable
 
@@ -50,8 +55,6 @@ LARGEST_METRIC_SETS = 8 * 1024 * 1024
 LARGEST_HOOK = 1024 * 1024
 """Bytes of a body that a tool sends and whose sender is known only after it was read."""
 
-FindCaller = Callable[[str], Caller | None]
-"""The owner of a secret, None when nobody has it; Problem when it knows why not. May block."""
 Count = Callable[[Scope, int], None]
 """Told the scope and the status of every answer."""
 
@@ -68,14 +71,16 @@ class Gatekeeper:
         open_paths: Collection[str],
         count: Count,
         failures: Failures,
+        front: Front = NO_FRONT,
     ) -> None:
-        """`open_paths` are read by anybody, under any name: they tell nothing of the models."""
+        """`open_paths`, and the front's, are read by anybody, under any name: they tell nothing of models."""
         self.app = app
         self._config = config
         self._find_caller = find_caller
-        self._open_paths = frozenset(open_paths)
+        self._open_paths = frozenset((*open_paths, *front.open_paths))
         self._count = count
         self._failures = failures
+        self._front = front
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -97,11 +102,9 @@ class Gatekeeper:
         head = _head(scope)
         try:
             caller = await self._admit(head, scope["path"])
-            body = b"" if head.is_read else await self._body(head, receive, self._most_bytes(scope["path"]))
+            body = b"" if head.is_read else await self._body(head, receive, scope["path"])
         except Problem as problem:
-            if problem.status == 401 and head.is_page:
-                problem.headers["WWW-Authenticate"] = ASK_A_BROWSER
-            await problem_response(problem)(scope, receive, send_safely)
+            await self._refusal(problem, head, scope)(scope, receive, send_safely)
             return
         except StoreUnusable as error:
             await problem_response(store_down(error))(scope, receive, send_safely)
@@ -116,11 +119,26 @@ class Gatekeeper:
             log.exception("%s %s", head.method, scope["path"])
             await problem_response(own_error())(scope, receive, send_safely)
 
+    def _refusal(self, problem: Problem, head: Head, scope: Scope) -> Response:
+        """A browser that comes to a page without a session is sent to log in, others are told why not."""
+        if problem.status != 401:
+            return problem_response(problem)
+        if self._front.is_page(scope["path"]):
+            # No Basic challenge: a poll of a page whose session ended must not make a browser ask.
+            problem.headers.pop("WWW-Authenticate", None)
+            if head.is_page or head.is_form:
+                query = scope["query_string"].decode("latin-1")
+                there = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
+                return RedirectResponse(f"{self._front.login}?next={there}", status_code=303)
+        elif head.is_page:
+            problem.headers["WWW-Authenticate"] = ASK_A_BROWSER
+        return problem_response(problem)
+
     async def _admit(self, head: Head, path: str) -> Caller:
         anybody = Caller(name="anybody", scope=None)
         if head.is_read and path in self._open_paths:
             return anybody
-        secret = credentials(head, path)
+        secret, page = credentials(head, path), self._front.is_page(path)
         if secret is None or not head.is_read:
             # A read with a token is not what rebinding steals; everything else must use a name of ours.
             check_host(head, self._config.allowed_hosts)
@@ -128,14 +146,19 @@ class Gatekeeper:
             check_origin(head, self._config.allowed_origins)
         if secret is not None:
             caller = await self._owner(head.peer or "", secret)
-            check_path(caller.models, path)
+            if not page:  # each page finds the models that it is about
+                check_path(caller.models, path)
+        elif page and (known := await run_in_threadpool(self._front.session_of, head)) is not None:
+            caller = known
         elif head.is_read and self._config.loopback_reads and is_local(head):
             return Caller(name="loopback", scope=needed_scope(head))
-        elif path.startswith(OWN_PROOF) and not head.is_read:
+        elif (path.startswith(OWN_PROOF) or path == self._front.login) and not head.is_read:
             return anybody  # the route finds out who it is, from the body
         else:
             caller = anybody
-        require(caller, needed_scope(head, path), "reading" if head.is_read else "changing anything")
+        # What a form changes, and the scope that it takes, its page knows.
+        needed = READING if page else needed_scope(head, path)
+        require(caller, needed, "reading" if head.is_read else "changing anything")
         return caller
 
     async def _owner(self, peer: str, secret: str) -> Caller:
@@ -150,8 +173,9 @@ class Gatekeeper:
         more = LARGEST_HOOK if path.startswith(OWN_PROOF) else 0
         return max(self._config.max_body, LARGEST_METRIC_SETS if path == METRIC_SETS else more)
 
-    async def _body(self, head: Head, receive: Receive, limit: int) -> bytes:
+    async def _body(self, head: Head, receive: Receive, path: str) -> bytes:
         """The whole body, within its bounds; the routes see it as if it had come at once."""
+        limit, page = self._most_bytes(path), self._front.is_page(path)
         too_large = Problem(413, "body_too_large", f"a request body may have {limit} bytes at most")
         declared = head.all("content-length")
         if any(not length.isdecimal() or int(length[:20]) > limit for length in declared):
@@ -175,7 +199,11 @@ class Gatekeeper:
                 408, "body_too_slow", f"the body did not arrive within {self._config.body_seconds:g} s"
             ) from None
         kind = ";".join(head.all("content-type")).partition(";")[0].strip().lower()
-        if body and kind != "application/json":
+        if page and kind != FORM:
+            raise Problem(
+                415, "not_a_form", "pages take forms", hint=f"send it with `Content-Type: {FORM}`"
+            )
+        if body and not page and kind != "application/json":
             raise Problem(
                 415,
                 "not_json",

@@ -1,4 +1,4 @@
-"""`tiergate api`: the control plane by itself, with the overview page behind the same door."""
+"""`tiergate api`: the control plane by itself, with the dashboard behind the same door."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 def api(config: ConfigOption = None) -> None:
-    """Run the approval API, its documentation and the overview page until SIGTERM."""
+    """Run the approval API, its documentation and the dashboard until SIGTERM."""
     settings = load_or_exit(config)
     import uvicorn
 
@@ -79,17 +79,16 @@ def api(config: ConfigOption = None) -> None:
 
 
 def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
-    """The API and the overview page as one app, over the same stores."""
+    """The API and the dashboard as one app, over the same stores."""
     from evaluators.rubrics import rubric_of
     from service.approval.app import create_app
     from service.approval.config import Adjudicating, ApiConfig
-    from service.dashboard.overview import STYLE_PATH, Look, overview
+    from service.dashboard.rooms import front_of
     from service.report.forms import Form, Written, written
     from service.report.gathering.composing import Sources
     from service.report.gathering.kept import report_of
     from service.report.words import Language
     from service.settings.questions import job_terms_of, question_of
-    from service.store.standing import read_account, read_standing
 
     question = question_of(settings, db)
     sources = Sources(db=db, captures=captures, ladders=settings.ladders, question=question)
@@ -118,12 +117,4 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         ),
     )
 
-    def look() -> Look:
-        now = time.time()
-        return Look(
-            at=now,
-            standings=[read_standing(db, ladder, question, now=now) for ladder in settings.ladders.values()],
-            ledger=read_account(db, captures, now=now),
-        )
-
-    return create_app(config, db, captures, pages=overview(look), public_pages=(STYLE_PATH,))
+    return create_app(config, db, captures, front=front_of())

@@ -1,6 +1,10 @@
-"""The overview page: every model's ladder, verdicts, gates and ledger, made on the server.
+"""Pages for people: look, understand, decide. Made on the server, without a build step or anything from elsewhere.
 
-Enters: a function that reads the standings and the ledger when somebody looks (`overview.Look`). Leaves:
-routes that `service.cli.api` puts beside the API's, behind the same door. No script, nothing from elsewhere.
-Shares its read models with the API through `service.store.standing`; knows no FastAPI.
+Enters: the API's desk and door. Leaves: a `Front` that the API serves behind the same door. Pages call what the
+API's routes call, so that scopes, narrowing and the log are the same; nothing here speaks to proxies or workers.
+
+`site` every page and what they share · `visit` who asks, for what, in which language; forms · `render` from
+a template to an answer: policy, tag, downloads · `formats` numbers as people read them · `sentences` every
+sentence in every language (`wording/LANGUAGE/PAGE.toml`) · `sessions` signed cookies · `entrance` logging in
+and out · `assets` styles and scripts · a module and a template (`pages/`) for each page.
 """

@@ -7,7 +7,7 @@ same numbers in each sentence: tests hold them to it.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -47,11 +47,16 @@ class Words:
 @cache
 def words(language: Language) -> Words:
     """The catalogue of one language."""
-    with (CATALOGUE / f"{language}.toml").open("rb") as file:
-        tables = tomllib.load(file)
-    return Words(
-        language=language,
-        sentences={
-            f"{table}.{name}": text for table, sentences in tables.items() for name, text in sentences.items()
-        },
-    )
+    return read_words(language, [CATALOGUE / f"{language}.toml"])
+
+
+def read_words(language: Language, files: Iterable[Path]) -> Words:
+    """The sentences of several files, a table a part; ValueError for one that is there twice."""
+    found: dict[str, str] = {}
+    for path in files:
+        for table, sentences in tomllib.loads(path.read_text(encoding="utf-8")).items():
+            for name, text in sentences.items():
+                if f"{table}.{name}" in found:
+                    raise ValueError(f"{path.name}: {table}.{name} is there already")
+                found[f"{table}.{name}"] = text
+    return Words(language=language, sentences=found)

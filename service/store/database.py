@@ -32,8 +32,10 @@ from service.store import detail_tables as detail_tables
 from service.store import engine_tables as engine_tables
 from service.store import idempotency_tables as idempotency_tables
 from service.store import job_tables as job_tables
+from service.store import look_tables as look_tables
 from service.store import report_tables as report_tables
 from service.store import schema
+from service.store import session_tables as session_tables
 from service.store import tally_tables as tally_tables
 from service.store import token_tables as token_tables
 

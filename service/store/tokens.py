@@ -102,8 +102,7 @@ def lookup(db: Database, secret: str, now: float) -> Token | None:
 
     A secret that was rotated away is one until the time it was given ends.
     """
-    parts = secret.split("_", 2)
-    token_id = parts[1] if len(parts) == 3 and parts[0] == "tg" and parts[1].isalnum() else ""
+    token_id = id_of(secret)
     former = former_secrets.c
     with db.read() as connection:
         row = connection.execute(select(tokens).where(tokens.c.token_id == token_id)).one_or_none()
@@ -120,6 +119,20 @@ def lookup(db: Database, secret: str, now: float) -> Token | None:
         if row.revoked_at is not None or (row.expires_at is not None and row.expires_at <= now):
             return None
         return _token(row, _models_of(connection, row.name).get(row.name))
+
+
+def named_by(db: Database, token_id: str, now: float) -> Token | None:
+    """The token in force whose present secret begins with that id; None once that was rotated away."""
+    alive = tokens.c.revoked_at.is_(None) & (tokens.c.expires_at.is_(None) | (tokens.c.expires_at > now))
+    with db.read() as connection:
+        row = connection.execute(select(tokens).where(tokens.c.token_id == token_id, alive)).one_or_none()
+        return None if row is None else _token(row, _models_of(connection, row.name).get(row.name))
+
+
+def id_of(secret: str) -> str:
+    """The part of a secret that is none, by which its row is found; empty for what is no secret of ours."""
+    parts = secret.split("_", 2)
+    return parts[1] if len(parts) == 3 and parts[0] == "tg" and parts[1].isalnum() else ""
 
 
 def rotate(

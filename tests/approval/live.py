@@ -17,6 +17,7 @@ from starlette.routing import BaseRoute
 
 from service.approval.app import create_app
 from service.approval.config import ApiConfig
+from service.approval.front import FrontOf
 from service.decision.policy import Asked, Criterion, Gate, Hypothesis, Policy
 from service.fleet import Backend, Ladder, Tier
 from service.store import tokens
@@ -244,7 +245,7 @@ def live_api(
     policy: Policy = WIDE,
     ladder: Ladder | None = None,
     pages: Sequence[BaseRoute] = (),
-    public_pages: Sequence[str] = (),
+    front: FrontOf | None = None,
     **config: Any,
 ) -> Iterator[LiveApi]:
     """An API over these stores, with a token for each scope."""
@@ -260,7 +261,7 @@ def live_api(
         evaluators=dict.fromkeys((*CRITERIA, "field_agreement"), "1"),
         **{"probe_seconds": 20.0, "epoch_of": lambda model, tier: f"epoch-{tier}", **config},
     )
-    app = create_app(told, db, captures, pages=pages, public_pages=public_pages, now=clock)
+    app = create_app(told, db, captures, pages=pages, front=front, now=clock)
     try:
         with serving(app) as url:
             api = LiveApi(

@@ -1,0 +1,103 @@
+"""`/login` and `/logout`: a token is shown once, and a session takes its place."""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import Sequence
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from service.approval.access import Caller, is_id_token
+from service.approval.errors import Problem
+from service.dashboard.sessions import Claimed, Session
+from service.dashboard.site import LOGIN, LOGOUT, Site
+from service.dashboard.visit import Form, Visit
+from service.store.database import StoreUnusable
+from service.approval.errors import store_down
+from service.store.tokens import id_of, named_by
+
+MOST_SECRET = 8192
+"""Characters."""
+
+
+def entrance_routes(site: Site) -> Sequence[BaseRoute]:
+    """Where people log in and out."""
+
+    def ask(visit: Visit) -> Response:
+        return _asked(site, visit)
+
+    async def enter(request: Request) -> Response:
+        form = Form.of(await request.body())
+        return await run_in_threadpool(_entered, site, site.visit(request), form)
+
+    def leave(visit: Visit, form: Form) -> Response:
+        assert visit.session is not None, "a form has a session"
+        site.sessions.end(visit.session)
+        return site.with_session(site.see(LOGIN, note="logged_out"), None)
+
+    return [site.get(LOGIN, ask), Route(LOGIN, enter, methods=["POST"]), site.post(LOGOUT, leave)]
+
+
+def own_path(text: str) -> str:
+    """A path of ours that a log-in leads on to; `/` for anything that might lead elsewhere."""
+    plain = text.isascii() and text.isprintable() and "\\" not in text
+    return text if plain and text.startswith("/") and not text.startswith("//") else "/"
+
+
+def _asked(site: Site, visit: Visit, problem: Problem | None = None, next_path: str | None = None) -> Response:
+    onward = own_path(visit.asked("next", "/") if next_path is None else next_path)
+    status = 200 if problem is None else problem.status
+    answered = site.page(visit, "login.html", status=status, onward=onward, problem=problem)
+    if problem is not None and "Retry-After" in problem.headers:
+        answered.headers["Retry-After"] = problem.headers["Retry-After"]
+    return answered
+
+
+def _entered(site: Site, visit: Visit, form: Form) -> Response:
+    onward = own_path(form.text("next", "/"))
+    try:
+        session = _session(site, visit, form.text("token"))
+    except Problem as problem:
+        return _asked(site, visit, problem, onward)
+    except StoreUnusable as error:
+        return _asked(site, visit, store_down(error), onward)
+    return site.with_session(site.see(onward), session)
+
+
+def _session(site: Site, visit: Visit, secret: str) -> Session:
+    """A session for whoever shows the secret; the failures of an address are counted as at the door."""
+    if not secret or not secret.isascii() or not secret.isprintable() or len(secret) > MOST_SECRET:
+        raise Problem(422, "invalid_request", "that cannot be a token", hint="paste it as it was printed")
+    client = visit.request.client
+    caller = site.door.failures.looked_up(client.host if client else "", secret, site.door.find_caller)
+    if caller is None or caller.scope is None:
+        raise Problem(
+            401,
+            "unauthorized",
+            "the token is unknown, revoked or expired",
+            hint="`tiergate token new NAME --scope read` makes one",
+        )
+    if is_id_token(secret):
+        return site.sessions.begin(claimed=_claimed(caller, secret))
+    if named_by(site.desk.db, id_of(secret), site.desk.now()) is None:
+        raise Problem(
+            401,
+            "unauthorized",
+            "the token was rotated: what it was is still taken from programs for a while, not here",
+            hint="log in with the new secret",
+        )
+    return site.sessions.begin(token_id=id_of(secret))
+
+
+def _claimed(caller: Caller, token: str) -> Claimed:
+    """Of a token whose signature and times were checked a moment ago."""
+    assert caller.scope is not None, "nobody logs in without a scope"
+    part = token.split(".")[1]
+    claims = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return Claimed(
+        name=caller.name, scope=caller.scope, models=caller.models, until=float(claims["exp"])
+    )

@@ -1,0 +1,72 @@
+"""Numbers, times and shares as people read them, with their units."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+from service.report.words import Words
+
+NONE = "–"
+"""Where there is no number."""
+
+
+def points(share: float | None) -> str:
+    """A share in percentage points with its sign."""
+    return NONE if share is None else f"{100 * share:+.2f} pp"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """A share in per cent."""
+    return NONE if share is None else f"{100 * share:.{digits}f} %"
+
+
+def count(number: int | None) -> str:
+    """A whole number, with a thin space between thousands."""
+    return NONE if number is None else f"{number:,}".replace(",", "\u202f")
+
+
+def milliseconds(seconds: float | None) -> str:
+    """A latency."""
+    if seconds is None:
+        return NONE
+    return f"{1000 * seconds:.0f} ms" if seconds < 10 else f"{seconds:.1f} s"
+
+
+def moment(seconds: float | None) -> str:
+    """UTC, to the second."""
+    return NONE if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def day(seconds: float | None) -> str:
+    """UTC, to the day."""
+    return NONE if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
+def stamp(seconds: float) -> str:
+    """As `datetime` of HTML's `time` has it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def timed(seconds: float | None, text: str | None = None) -> Markup:
+    """HTML's `time` of unix seconds, in our own words or as the moment itself."""
+    if seconds is None:
+        return Markup(NONE)
+    return Markup('<time datetime="{}">{}</time>').format(
+        stamp(seconds), moment(seconds) if text is None else text
+    )
+
+
+def span(say: Words, seconds: float | None) -> str:
+    """A length of time, by its two greatest units."""
+    if seconds is None:
+        return NONE
+    minutes = int(seconds // 60)
+    if minutes < 1:
+        return say("span.seconds", seconds=int(seconds))
+    if minutes < 60:
+        return say("span.minutes", minutes=minutes)
+    if minutes < 24 * 60:
+        return say("span.hours", hours=minutes // 60, minutes=minutes % 60)
+    return say("span.days", days=minutes // 1440, hours=minutes % 1440 // 60)

@@ -1,0 +1,23 @@
+"""All pages of the dashboard, a line each; `tiergate api` serves them."""
+
+from __future__ import annotations
+
+from service.approval.desk import Desk
+from service.approval.front import Door, Front, FrontOf
+from service.dashboard.entrance import entrance_routes
+from service.dashboard.overview import overview_routes
+from service.dashboard.site import Rooms, dashboard
+
+ROOMS: Rooms = (
+    entrance_routes,
+    overview_routes,
+)
+
+
+def front_of(*, secret: bytes = b"", secure: bool = False) -> FrontOf:
+    """Makes the front: `secret` is what signs sessions besides the database's key, `secure` whether by https."""
+
+    def made(desk: Desk, door: Door) -> Front:
+        return dashboard(desk, door, rooms=ROOMS, secret=secret, secure=secure)
+
+    return made
