@@ -147,6 +147,11 @@ class RollbackBody(Body):
     force: bool = Field(default=False, description="Do not ask the target's backends whether they are up.")
 
 
+class RejectionBody(Body):
+    reason: Reason = Field(description="Why; kept in the decision log and shown with the tier.")
+    force: bool = Field(default=False, description="Do not ask whether the tier that takes over is up.")
+
+
 class InterventionBody(Body):
     reason: Reason = Field(description="Why; kept in the decision log and shown with every verdict.")
 

@@ -9,7 +9,7 @@ not even its spaces can change. A database and what was exported from it are che
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
@@ -84,29 +84,51 @@ def find_break(rows: Iterable[Row], head: Head | None, *, kept: Iterable[Head] =
     """
     outside = {each.seq: each.digest for each in kept}
     outside.pop(0, None)
-    seq, prev = 0, GENESIS
+    last = Head(seq=0, digest=GENESIS)
     for row in rows:
-        seq += 1
-        if row.seq != seq:
-            missing = row.seq > seq
-            return Break(
-                seq=seq, why="it is missing or moved" if missing else f"row {row.seq} is out of its place"
-            )
-        if row.prev != prev:
-            return Break(seq=seq, why="it does not follow from the row before it")
-        if row.digest != row.true_digest:
-            return Break(seq=seq, why="it was altered: its digest is not that of what it says")
-        if outside.pop(seq, row.digest) != row.digest:
-            return Break(seq=seq, why="it is not the row whose digest was kept: the log was written anew")
-        prev = row.digest
+        if found := _misfit(row, last):
+            return found
+        if outside.pop(row.seq, row.digest) != row.digest:
+            return Break(seq=row.seq, why="it is not the row whose digest was kept: the log was written anew")
+        last = Head(seq=row.seq, digest=row.digest)
+    return break_at_end(last, head, missing=outside)
+
+
+def follow(rows: Iterable[Row], after: Head) -> tuple[Head, Break | None]:
+    """The last row that fits behind one that is known to, and the first that does not, if any."""
+    last = after
+    for row in rows:
+        if found := _misfit(row, last):
+            return last, found
+        last = Head(seq=row.seq, digest=row.digest)
+    return last, None
+
+
+def break_at_end(last: Head, head: Head | None, *, missing: Collection[int] = ()) -> Break | None:
+    """Where the log does not end with its last row as its head says; `missing` rows are known to have been."""
     if head is None:
-        return (
-            None
-            if seq == 0 and not outside
-            else Break(seq=max(seq, 1), why="the log does not say where it ends")
+        if last.seq == 0 and not missing:
+            return None
+        return Break(seq=max(last.seq, 1), why="the log does not say where it ends")
+    if head.seq > last.seq or missing:
+        return Break(
+            seq=last.seq + 1, why=f"it is missing: rows up to {max([head.seq, *missing])} were there"
         )
-    if head.seq > seq or outside:
-        return Break(seq=seq + 1, why=f"it is missing: rows up to {max([head.seq, *outside])} were there")
-    if (head.seq, head.digest) != (seq, prev):
-        return Break(seq=seq, why="it is no part of the log: the log ends before it, or otherwise")
+    if head != last:
+        return Break(seq=last.seq, why="it is no part of the log: the log ends before it, or otherwise")
+    return None
+
+
+def _misfit(row: Row, last: Head) -> Break | None:
+    """Why a row does not follow on the last one."""
+    seq = last.seq + 1
+    if row.seq != seq:
+        missing = row.seq > seq
+        return Break(
+            seq=seq, why="it is missing or moved" if missing else f"row {row.seq} is out of its place"
+        )
+    if row.prev != last.digest:
+        return Break(seq=seq, why="it does not follow from the row before it")
+    if row.digest != row.true_digest:
+        return Break(seq=seq, why="it was altered: its digest is not that of what it says")
     return None

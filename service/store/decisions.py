@@ -130,14 +130,14 @@ def latest(
 def head_of(db: Database) -> Head:
     """The last row as it is kept apart from the rows."""
     with db.read() as connection:
-        return _head(connection) or Head(seq=0, digest=GENESIS)
+        return head_within(connection) or Head(seq=0, digest=GENESIS)
 
 
 @contextmanager
 def whole(db: Database) -> Iterator[tuple[Iterable[Row], Head | None]]:
     """Every row, oldest first, and the head, of one moment, while the block lasts."""
     with db.read() as connection:
-        head = _head(connection)
+        head = head_within(connection)
         paged = connection.execution_options(yield_per=1000)
         with paged.execute(select(decisions).order_by(decisions.c.seq)) as rows:
             yield (_stored(row) for row in rows), head
@@ -180,7 +180,8 @@ def entry_of(row: Row | sqlalchemy.Row[Any]) -> Entry:
     )
 
 
-def _head(connection: Connection) -> Head | None:
+def head_within(connection: Connection) -> Head | None:
+    """`head_of` as part of a transaction; None of a log without any row."""
     row = connection.execute(select(decision_head)).one_or_none()
     return None if row is None else Head(seq=row.seq, digest=row.digest)
 

@@ -3,6 +3,8 @@
 `rolled_back`: the guard took it out of service for harm. Only an approval against that (`override`, by an
 admin) or another epoch puts the tier back.
 `slo_lost`: a measurement showed it; a later one that shows the contrary ends it.
+`rejected`: a person took it out of service, or keeps it from getting there; it is put back like one that was
+rolled back.
 `frozen`: a warning stopped its ramp; the next approval ends it.
 Every beginning and end is a row of the decision log, in one transaction with it.
 """
@@ -19,17 +21,18 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 from service.fleet import Route
 from service.store.database import Database
 from service.store.decisions import append_within
-from service.store.routes import set_route_within
+from service.store.routes import check_route_within, set_route_within
 from service.store.schema import approvals, holds
 
 
 class HoldKind(StrEnum):
     ROLLED_BACK = "rolled_back"
+    REJECTED = "rejected"
     SLO_LOST = "slo_lost"
     FROZEN = "frozen"
 
 
-BARRING = frozenset({HoldKind.ROLLED_BACK, HoldKind.SLO_LOST})
+BARRING = frozenset({HoldKind.ROLLED_BACK, HoldKind.REJECTED, HoldKind.SLO_LOST})
 """Kinds that only an override may be given against."""
 FREEZING = frozenset({HoldKind.FROZEN, HoldKind.SLO_LOST})
 """Kinds that stop a ramp."""
@@ -162,6 +165,72 @@ def roll_back(
             delete(approvals).where(approvals.c.model == route.model, approvals.c.tier == tier)
         )
     return placed
+
+
+def reject(
+    db: Database,
+    *,
+    model: str,
+    tier: str,
+    epoch: str,
+    reason: str,
+    at: float,
+    actor: str,
+    route: Route | None = None,
+    expect: int | None = None,
+) -> bool:
+    """Hold the tier because a person rejects it, withdraw its approval, and put `route` in force if given.
+
+    One transaction, logged; False, and nothing changes, while it is rejected already and no route is given.
+    RouteMoved as in `roll_back`.
+    """
+    with db.write() as connection:
+        db.lock(connection, "decisions")
+        check_route_within(connection, model, expect)
+        mine = _of(model, tier, epoch) & (holds.c.kind == HoldKind.REJECTED) & holds.c.ended_at.is_(None)
+        approved = (approvals.c.model == model) & (approvals.c.tier == tier)
+        known = connection.execute(select(holds.c.at).where(mine)).first() is not None
+        withdrawn = connection.execute(delete(approvals).where(approved)).rowcount > 0
+        if known and not withdrawn and route is None:
+            return False
+        insert = db.insert(holds).values(
+            model=model,
+            tier=tier,
+            epoch=epoch,
+            kind=HoldKind.REJECTED,
+            reason=reason,
+            at=at,
+            ended_at=None,
+        )
+        connection.execute(
+            insert.on_conflict_do_update(
+                index_elements=list(holds.primary_key.columns),
+                set_={"reason": reason, "at": at, "ended_at": None},
+            )
+        )
+        append_within(
+            db,
+            connection,
+            at=at,
+            actor=actor,
+            action="reject",
+            model=model,
+            tier=tier,
+            detail={"epoch": epoch, "reason": reason, **({"approval": "withdrawn"} if withdrawn else {})},
+        )
+        if route is not None:
+            set_route_within(
+                db,
+                connection,
+                route,
+                at=at,
+                actor=actor,
+                action="roll_back",
+                tier=route.serving,
+                detail={"because": "rejected", "reason": reason, "from": tier, "epoch": epoch},
+                expect=expect,
+            )
+    return True
 
 
 def _of(model: str, tier: str, epoch: str) -> ColumnElement[bool]:

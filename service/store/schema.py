@@ -266,7 +266,7 @@ approvals = Table(
 )
 
 holds = Table(
-    # Why a tier may not get (more) clients in an epoch: rolled_back, slo_lost, frozen.
+    # Why a tier may not get (more) clients in an epoch: rolled_back, rejected, slo_lost, frozen.
     "holds",
     metadata,
     Column("model", String, primary_key=True),
