@@ -11,26 +11,29 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 _RANKS = frozenset({"tp_rank", "pp_rank", "moe_ep_rank"})
 """Labels of parts of one replica, each of which tells of the whole."""
 _PREFIXES = ("vllm:", "sglang:", "llamacpp:", "tgi_")
+_RESIDENT = "process_resident_memory_bytes"
+"""Of the server's process alone, by the collector that comes with every Prometheus client."""
+_TOLD = (*_PREFIXES, _RESIDENT)
 
-_RUNNING = (
+RUNNING = (
     "vllm:num_requests_running",
     "sglang:num_running_reqs",
     "llamacpp:requests_processing",
     "tgi_batch_current_size",
 )
-_WAITING = (
+WAITING = (
     "vllm:num_requests_waiting",
     "sglang:num_queue_reqs",
     "llamacpp:requests_deferred",
     "tgi_queue_size",
 )
-_KV_USAGE = (
+KV_USAGE = (
     "vllm:kv_cache_usage_perc",
     "vllm:gpu_cache_usage_perc",
     "sglang:full_token_usage",
@@ -50,10 +53,14 @@ _QUERIES = (
     "vllm:gpu_prefix_cache_queries",
 )
 _HITS = tuple(name.replace("queries", "hits") for name in _QUERIES)
+_EVICTED = ("sglang:evicted_tokens_total", "sglang:evicted_tokens")
 _BY_MODE = ("sglang:prefill_effective_tokens_total", "sglang:realtime_tokens_total")
 _CACHED, _PROMPT = "sglang:cached_tokens_total", "sglang:prompt_tokens_total"
 _KNOWN = frozenset(
-    {*_RUNNING, *_WAITING, *_KV_USAGE, *_PREEMPTIONS, *_QUERIES, *_HITS, *_BY_MODE, _CACHED, _PROMPT}
+    {
+        *(*RUNNING, *WAITING, *KV_USAGE, *_PREEMPTIONS, *_QUERIES, *_HITS, *_BY_MODE, *_EVICTED),
+        *(_CACHED, _PROMPT, _RESIDENT),
+    }
 )
 
 Series = tuple[Mapping[str, str], float]
@@ -75,6 +82,10 @@ class EngineLoad:
     """Tokens looked up in the prefix cache, since it started."""
     prefix_hits: float | None = None
     """Of those, tokens found."""
+    evicted_tokens: float | None = None
+    """Pushed out of the prefix cache, since it started; only SGLang counts them."""
+    resident_bytes: float | None = None
+    """Host memory of the server's process; not the card's, which no engine tells."""
 
 
 def engine_load(page: str) -> EngineLoad | None:
@@ -82,20 +93,23 @@ def engine_load(page: str) -> EngineLoad | None:
     found = _series(page)
     queries, hits = _prefix_tokens(found)
     load = EngineLoad(
-        running=_first(found, _RUNNING, sum),
-        waiting=_first(found, _WAITING, sum),
-        kv_usage=_first(found, _KV_USAGE, max),
+        running=_first(found, RUNNING, sum),
+        waiting=_first(found, WAITING, sum),
+        kv_usage=_first(found, KV_USAGE, max),
         preemptions=_first(found, _PREEMPTIONS, sum),
         prefix_queries=queries,
         prefix_hits=hits,
+        evicted_tokens=_first(found, _EVICTED, sum),
     )
-    return None if load == EngineLoad() else load
+    if load == EngineLoad():
+        return None  # whose process it is, any page tells
+    return replace(load, resident_bytes=_first(found, (_RESIDENT,), sum))
 
 
 def _series(page: str) -> dict[str, list[Series]]:
     found: dict[str, list[Series]] = {}
     for line in page.split("\n"):
-        if not line.startswith(_PREFIXES):
+        if not line.startswith(_TOLD):
             continue
         name = line.partition("{")[0].partition(" ")[0]
         if name not in _KNOWN:

@@ -107,3 +107,17 @@ def test_labels_may_hold_braces_and_blanks() -> None:
     assert engine_load('vllm:num_requests_running{model_name="a } b"} 2 1790000000\n') == EngineLoad(
         running=2
     )
+
+
+def test_sglang_tells_tokens_that_left_its_prefix_cache() -> None:
+    page = "".join(
+        f'sglang:evicted_tokens_total{{model_name="q",tp_rank="{rank}"}} 42.0\n' for rank in range(2)
+    )
+    assert engine_load(page) == EngineLoad(evicted_tokens=42)
+
+
+def test_memory_of_the_process_is_told_beside_an_engine_and_makes_none() -> None:
+    found = engine_load(VLLM_0_32 + "process_resident_memory_bytes 7.5e+08\n")
+    assert found is not None
+    assert (found.resident_bytes, found.running) == (7.5e8, 5)
+    assert engine_load("process_resident_memory_bytes 7.5e+08\n") is None
