@@ -1,7 +1,54 @@
-"""The page behind the API's door, as `tiergate api` serves it."""
+"""The house, filled once a session and copied for each test; and what `tests.approval` opens."""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from service.store.captures import Captures
+from service.store.database import Database, open_database
 from tests.approval.conftest import captures, sqlite_database
+from tests.approval.live import LiveApi
+from tests.dashboard.house import House, furnish, house_api
 
 __all__ = ["captures", "sqlite_database"]
+
+
+@pytest.fixture(scope="session")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, House]:
+    """A file with everything in it, closed, and the names of what is in it."""
+    path = tmp_path_factory.mktemp("house") / "tiergate.db"
+    database = open_database(f"sqlite:///{path}")
+    try:
+        house = furnish(database)
+    finally:
+        database.close()
+    return path, house
+
+
+@pytest.fixture
+def house(furnished: tuple[Path, House]) -> House:
+    """Names of what is in `house_database`."""
+    return furnished[1]
+
+
+@pytest.fixture
+def house_database(furnished: tuple[Path, House], tmp_path: Path) -> Iterator[Database]:
+    """A copy that the test may change."""
+    path = tmp_path / "house.db"
+    for ending in ("", "-wal", "-shm"):
+        if (there := Path(f"{furnished[0]}{ending}")).exists():
+            shutil.copy(there, f"{path}{ending}")
+    database = open_database(f"sqlite:///{path}")
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def house_site(house_database: Database, captures: Captures) -> Iterator[LiveApi]:
+    """The house's API and pages on a real server."""
+    with house_api(house_database, captures) as api:
+        yield api
