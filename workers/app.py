@@ -64,6 +64,7 @@ SCHEDULE = {
     tasks.COPY_LEDGER: 2.0,
     tasks.WATCH_ROUTES: 2.0,
     tasks.RETAIN: 3600.0,
+    tasks.LOOK: 60.0,
 }
 """Seconds between runs, by task of the guard."""
 CALLBACK_SECONDS = 5.0

@@ -27,6 +27,7 @@ from workers.callbacks import Answerer, answer_callbacks
 from workers.closer import Closer, close_conversations
 from workers.guard import publish_routes, watch_serving
 from workers.judging import Judged, Judging, judge_some
+from workers.looks import take_looks
 from workers.replay import Bench, replay_batch
 from workers.rescoring import rescore
 from workers.sweeper import Sweeper, Swept, sweep
@@ -39,6 +40,7 @@ SWEEP = "workers.tasks.sweep"
 COPY_LEDGER = "workers.tasks.copy_ledger"
 WATCH_ROUTES = "workers.tasks.watch_routes"
 RETAIN = "workers.tasks.retain"
+LOOK = "workers.tasks.take_looks"
 CLOSE = "workers.tasks.close_conversations"
 OBSERVE = "workers.tasks.observe_engines"
 CALLBACKS = "workers.tasks.answer_callbacks"
@@ -138,6 +140,10 @@ def register(
         if gone := expire_texts(room.guard.db, now=now):
             log.info("%d texts kept for adjudication are gone", gone)
 
+    def look_at_tiers(room: GuardRoom) -> None:
+        """Keep how far the limits of every criterion have narrowed."""
+        take_looks(room.guard, now=time.time())
+
     def close_idle(room: GuardRoom) -> None:
         """Let conversations count that nothing more is expected of."""
         close_conversations(room.closer, now=time.time())
@@ -166,6 +172,7 @@ def register(
         COPY_LEDGER: copy_ledger,
         WATCH_ROUTES: watch_routes,
         RETAIN: retain_settled,
+        LOOK: look_at_tiers,
         CALLBACKS: answer_pipelines,
         WEBHOOKS: tell_webhooks,
     }
