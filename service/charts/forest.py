@@ -1,7 +1,8 @@
 """Differences with their limits, each beside its margin: the forest plot of a verdict.
 
-One row a criterion. The ground behind a row is shaded beyond its margin; a limit that runs off the axis ends
-in an arrow. Positive is worse.
+One row a criterion. The ground behind a row is shaded beyond its margin, and lightly from no difference to the
+margin, where limits that leave out 0 are a warning; a limit that runs off the axis ends in an arrow. Positive
+is worse.
 """
 
 from __future__ import annotations
@@ -108,7 +109,10 @@ def _row(canvas: Canvas, scale: Scale, row: ForestRow, top: float, height: float
     canvas.box(edge, middle - half, scale.end - edge, 2 * half, "beyond")
     start = scale(-100 * row.margin) if row.both_ways else scale.start
     canvas.box(start, middle - half, edge - start, 2 * half, "within")
+    near = scale(0)
+    canvas.box(near, middle - half, edge - near, 2 * half, "near")
     if row.both_ways:
+        canvas.box(start, middle - half, near - start, 2 * half, "near")
         canvas.box(scale.start, middle - half, start - scale.start, 2 * half, "beyond")
         canvas.line(start, middle - half, start, middle + half, "limit")
     canvas.line(edge, middle - half, edge, middle + half, "limit")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from service.charts.chart import chart
+from service.charts.chart import Chart, chart
 from service.charts.forest import ForestRow, forest
 from service.decision.policy import Role
 from service.report import writing
@@ -70,28 +70,11 @@ def _verdict(report: Report, tier: TierReport, verdict: VerdictFigures, say: Wor
         tone=TONES[verdict.decision],
     )
     yield Drawing(
-        chart=chart(
-            forest(
-                [_forest_row(each, say) for each in verdict.findings],
-                x_name=say("quality.axis"),
-                margin_label=say("quality.margin"),
-                zero_label=say("quality.no_difference"),
-                nothing=say("quality.nothing"),
-            ),
-            name=f"forest-{tier_anchor(report, tier)}",
-            title=say("quality.chart", tier=tier.name),
-            text=_in_words(verdict, say),
-            head=[say(f"quality.{name}") for name in HEAD],
-            rows=[_cells(each, say) for each in verdict.findings],
-        ),
+        chart=forest_chart(verdict, say, name=f"forest-{tier_anchor(report, tier)}", tier=tier.name),
         numbers_title=say("quality.findings", tier=tier.name),
         open=True,
     )
-    yield Table(
-        caption=say("quality.single_look", tier=tier.name),
-        head=tuple(say(f"quality.{name}") for name in ONE_LOOK),
-        rows=tuple(TableRow(cells=_looked_once(each, say)) for each in verdict.findings),
-    )
+    yield single_looks(verdict, say, tier=tier.name)
     yield Table(
         caption=say("quality.gates", tier=tier.name),
         head=(say("quality.gate"), say("quality.state")),
@@ -103,6 +86,33 @@ def _verdict(report: Report, tier: TierReport, verdict: VerdictFigures, say: Wor
     reasons = [*verdict.reasons, *(f"{each.criterion}: {each.reason}" for each in verdict.findings)]
     if reasons:
         yield Folded(title=say("quality.reasons"), blocks=(Bullets(items=tuple(reasons), foreign=True),))
+
+
+def forest_chart(verdict: VerdictFigures, say: Words, *, name: str, tier: str) -> Chart:
+    """Every finding with its limits, its margin and the zone in which a difference is a warning."""
+    return chart(
+        forest(
+            [_forest_row(each, say) for each in verdict.findings],
+            x_name=say("quality.axis"),
+            margin_label=say("quality.margin"),
+            zero_label=say("quality.no_difference"),
+            nothing=say("quality.nothing"),
+        ),
+        name=name,
+        title=say("quality.chart", tier=tier),
+        text=_in_words(verdict, say),
+        head=[say(f"quality.{name}") for name in HEAD],
+        rows=[_cells(each, say) for each in verdict.findings],
+    )
+
+
+def single_looks(verdict: VerdictFigures, say: Words, *, tier: str) -> Table:
+    """What one look would say of every finding; it decides nothing."""
+    return Table(
+        caption=say("quality.single_look", tier=tier),
+        head=tuple(say(f"quality.{name}") for name in ONE_LOOK),
+        rows=tuple(TableRow(cells=_looked_once(each, say)) for each in verdict.findings),
+    )
 
 
 def _labelled(finding: Finding, say: Words) -> str:
