@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,6 +14,7 @@ from service.cli.configuration import ConfigOption, fail, load_or_exit
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from service.approval.config import Schedule
     from service.settings import Settings
     from service.store.captures import Captures
     from service.store.database import Database
@@ -89,6 +91,7 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
     from service.report.gathering.kept import report_of
     from service.report.words import Language
     from service.settings.questions import job_terms_of, question_of
+    from service.settings.secrets import session_secret
 
     question = question_of(settings, db)
     sources = Sources(db=db, captures=captures, ladders=settings.ladders, question=question)
@@ -109,6 +112,7 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         promotion=settings.promotion,
         gates=settings.pipelines,
         jobs=job_terms_of(settings, db),
+        schedule=_schedule(settings),
         reports=write_report,
         adjudication=Adjudicating(
             keyring=settings.keyring,
@@ -117,4 +121,16 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         ),
     )
 
-    return create_app(config, db, captures, front=front_of())
+    return create_app(config, db, captures, front=front_of(secret=session_secret(settings.keyring), public_url=settings.api.public_url))
+
+
+def _schedule(settings: Settings) -> Schedule | None:
+    """None where shadow jobs begin only when somebody asks for one."""
+    from service.approval.config import Schedule
+    from service.settings.due import next_due
+
+    planned = settings.shadow_job
+    if planned.cron is None:
+        return None
+    following = partial(next_due, planned.cron, planned.timezone)
+    return Schedule(cron=planned.cron.text, timezone=planned.timezone, next_after=following)

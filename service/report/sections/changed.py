@@ -76,8 +76,8 @@ def _table(report: Report, caption: str, changes: Sequence[FigureChange], say: W
                 cells=(
                     each.tier,
                     say(f"figure.{each.figure}"),
-                    writing.limits(each.before, _write(report, each.figure)),
-                    writing.limits(each.now, _write(report, each.figure)),
+                    writing.limits(each.before, writer_of(report.currency, each.figure)),
+                    writing.limits(each.now, writer_of(report.currency, each.figure)),
                     say(f"change.{each.change}"),
                 ),
                 tone=_TONES.get(each.change, ""),
@@ -87,9 +87,10 @@ def _table(report: Report, caption: str, changes: Sequence[FigureChange], say: W
     )
 
 
-def _write(report: Report, figure: str) -> writing.Write:
+def writer_of(currency: str, figure: str) -> writing.Write:
+    """How a key figure is written."""
     if figure in ("unit_cost", "net_benefit"):
-        return writing.money(report.currency)
+        return writing.money(currency)
     if figure in ("ttft_p95", "tpot_p95"):
         return writing.time
     if figure == "failure_rise":
