@@ -28,7 +28,6 @@ class Question:
     warm_up_seconds: float
     source: str
     """`made`, or the name of the corpus that prompts come from."""
-    seed: int = 0
 
     def __post_init__(self) -> None:
         texts = (self.model, self.tier, self.source)
@@ -141,7 +140,6 @@ def manifest_of(matrix: Matrix) -> dict[str, Any]:
         },
         "plan": {"arrivals": "closed", "rate": None, "output_tokens": question.output_tokens},
         "batch_tokens": budgets,
-        "seed": question.seed,
     }
 
 

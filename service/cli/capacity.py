@@ -13,6 +13,7 @@ from service.cli import (
     capacity_compare,
     capacity_diagnosis,
     capacity_initial,
+    capacity_matrix,
     capacity_prefix,
 )
 from service.cli.capacity_given import TIER_FORM, budgeted, shape_from, size
@@ -34,12 +35,13 @@ def register(app: typer.Typer) -> None:
     capacity_batch.register(group)
     capacity_diagnosis.register(group)
     capacity_compare.register(group)
+    capacity_matrix.register(group)
     group.callback()(_options)
     app.add_typer(group, name="capacity")
 
 
 def _options() -> None:
-    """Computed from numbers that are given; nothing is asked of an engine."""
+    """Computed from numbers and files; `matrix` and `diagnose --live` alone ask engines."""
 
 
 def kv(

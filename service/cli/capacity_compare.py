@@ -1,10 +1,10 @@
-"""`tiergate capacity compare`: two runs side by side, if they differ in one variable."""
+"""`tiergate capacity compare`: two runs, or two workload matrices, side by side if they differ in one variable."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from service.report.measured import Figure
 
 REFUSED = 1
-Figures = Mapping[str, "Figure"]
+Figures = Mapping[str, "Limits"]
 """By name."""
+FiguresOf = Callable[[str], Figures]
+"""Of a tier."""
 
 
 def register(group: typer.Typer) -> None:
@@ -33,7 +35,7 @@ def register(group: typer.Typer) -> None:
 
 
 def compare(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A report in JSON, or a manifest.")],
+    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A report in JSON, a matrix, or a manifest.")],
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="Of another run, or the same file.")],
     tier: Annotated[str | None, typer.Option(help="Of BEFORE; by default the first of its manifest.")] = None,
     to: Annotated[str | None, typer.Option(help="Of AFTER; by default the one of the same name.")] = None,
@@ -47,7 +49,8 @@ def compare(
     The variables are hardware, model, precision, mix of lengths, arrival rate and SLO. With two of them
     changed no difference comes from either, so that is refused, or with --force labelled. Everything else
     that differs is listed: flags of engines, versions, prices. A figure is higher or lower only where the
-    limits have no number in common. Manifests alone tell what was varied, and have no figures.
+    limits have no number in common. Manifests alone tell what was varied, and have no figures. Of two matrices
+    cells of the same prompts and as many at once are put side by side.
 
     Exit status: 0 compared, 1 refused, 2 wrong command line or file.
 
@@ -56,13 +59,15 @@ def compare(
       tiergate capacity compare monday.json tuesday.json --tier w8a8
     Two tiers of one run:
       tiergate capacity compare report.json report.json --tier bf16 --to w8a8
+    Two workload matrices, of one engine with two budgets:
+      tiergate capacity compare chunks-8192.json chunks-2048.json
     """
     from service.capacity.experiment import MoreThanOneVariable, compared
 
-    (was, was_report), (now, now_report) = _told(before), _told(after)
+    (was, figures_was), (now, figures_now) = _told(before), _told(after)
     first = tier or _first(was, before)
     second = to or first
-    sides = _sides(_figures(was_report, first), _figures(now_report, second))
+    sides = _sides(figures_was(first), figures_now(second))
     try:
         experiment = compared(was, now, tier=first, tier_now=second, sides=sides, force=force)
     except MoreThanOneVariable as error:
@@ -80,19 +85,26 @@ def compare(
         _print(experiment)
 
 
-def _told(path: Path) -> tuple[Mapping[str, Any], Report | None]:
-    """The manifest in a file, and the report where it is one."""
+def _told(path: Path) -> tuple[Mapping[str, Any], FiguresOf]:
+    """The manifest in a file, and its figures where it is a report or a matrix."""
+    from service.capacity import matrix_file
     from service.store.manifest import Manifest
 
     told = json_of(path, "compare")
+    if matrix_file.is_matrix(told):
+        try:
+            matrix = matrix_file.read(told)
+        except ValueError as error:
+            raise wrong("compare", f"{path}: {error}") from None
+        return matrix_file.manifest_of(matrix), lambda tier: matrix_file.figures(matrix)
     if "schema" in told:
         report = report_in(told, path, "compare")
-        return report.manifest, report
+        return report.manifest, lambda tier: _figures(report, tier)
     inner = told.get("manifest")
     try:
-        return Manifest.of(inner if isinstance(inner, dict) else told).document, None
+        return Manifest.of(inner if isinstance(inner, dict) else told).document, lambda tier: {}
     except ValueError as error:
-        raise wrong("compare", f"{path} is neither a report nor a manifest: {error}") from None
+        raise wrong("compare", f"{path} is no report, matrix or manifest: {error}") from None
 
 
 def _first(manifest: Mapping[str, Any], path: Path) -> str:
@@ -107,22 +119,20 @@ def _sides(was: Figures, now: Figures) -> tuple[Side, ...]:
     from service.capacity.experiment import Side
 
     names = [*was, *(name for name in now if name not in was)]
-    return tuple(Side(figure=name, was=_limits(was.get(name)), now=_limits(now.get(name))) for name in names)
+    return tuple(Side(figure=name, was=was.get(name), now=now.get(name)) for name in names)
 
 
-def _figures(report: Report | None, tier: str) -> Figures:
+def _figures(report: Report, tier: str) -> Figures:
     from service.report.changes import key_figures
 
-    tiers = () if report is None else report.tiers
-    found = next((each for each in tiers if each.name == tier), None)
-    return {} if found is None else key_figures(found)
+    found = next((each for each in report.tiers if each.name == tier), None)
+    figures = {} if found is None else key_figures(found)
+    return {name: _limits(each) for name, each in figures.items()}
 
 
-def _limits(figure: Figure | None) -> Limits | None:
+def _limits(figure: Figure) -> Limits:
     from service.capacity.experiment import Limits
 
-    if figure is None:
-        return None
     return Limits(value=figure.value, lower=figure.lower, upper=figure.upper, level=figure.level)
 
 

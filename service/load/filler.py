@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evaluators.exchange import Request
 from service.wire import parse_request
@@ -85,3 +85,17 @@ def requests(
             words, seed=f"{seed}:{number}", model=model, output_tokens=output_tokens, ignore_eos=ignore_eos
         )
         yield parse_request(CHAT, made)
+
+
+def marked(request: Request, mark: str) -> Request:
+    """The same with a word before its first message, so that no cell's prefix cache knows another's prompts.
+
+    Within a cell the mark is one, so that what captured prompts share is shared still. A request whose first
+    message is no text stays as it is.
+    """
+    messages = request.body.get("messages")
+    first = messages[0] if isinstance(messages, list) and messages else None
+    if not isinstance(first, dict) or not isinstance(first.get("content"), str):
+        return request
+    changed = [{**first, "content": f"{mark} {first['content']}"}, *messages[1:]]  # type: ignore[index]
+    return replace(request, body={**request.body, "messages": changed})

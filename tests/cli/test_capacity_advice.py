@@ -232,7 +232,7 @@ def test_more_than_one_variable_is_refused_unless_forced(report: Report, tmp_pat
 def test_what_cannot_be_compared_is_told(report: Report, kept: Path, tmp_path: Path) -> None:
     assert "no tier 'x'" in ran("compare", kept, kept, "--tier", "x", code=2).output
     nothing = put(tmp_path, "nothing.json", {"a": 1})
-    assert "neither a report nor a manifest" in ran("compare", kept, nothing, code=2).output
+    assert "is no report, matrix or manifest" in ran("compare", kept, nothing, code=2).output
     bare = put(tmp_path, "bare.json", replace(report, manifest={}))
     assert "names no tier" in ran("compare", bare, bare, code=2).output
 

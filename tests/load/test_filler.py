@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from service.load.filler import FEW, MANY, Measure, body, measure, requests, text
+from service.load.filler import FEW, MANY, Measure, body, marked, measure, requests, text
+from service.wire import parse_request
 
 
 def test_tokens_of_words_are_told_by_two_answers() -> None:
@@ -43,3 +44,21 @@ def test_requests_ask_for_answers_of_one_length() -> None:
     assert len({json.dumps(each["messages"]) for each in told}) == 3
     plain = json.loads(body(20, seed="s", model="m", output_tokens=16, ignore_eos=False))
     assert "ignore_eos" not in plain
+
+
+def test_captured_prompts_get_one_mark_a_cell_and_keep_what_they_share() -> None:
+    asked = [
+        {"model": "m", "messages": [{"role": "system", "content": "rules"}, {"role": "user", "content": each}]}
+        for each in ("one", "two")
+    ]
+    made = [marked(parse_request("/v1/chat/completions", json.dumps(each).encode()), "c1") for each in asked]
+    assert [each.body["messages"][0]["content"] for each in made] == ["c1 rules", "c1 rules"]  # type: ignore[index, call-overload]
+    assert [each.body["messages"][1] for each in made] == [each["messages"][1] for each in asked]  # type: ignore[index, call-overload]
+
+
+def test_what_has_no_text_to_mark_stays_as_it_is() -> None:
+    parts = {"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}]}
+    request = parse_request("/v1/chat/completions", json.dumps(parts).encode())
+    assert marked(request, "c1") is request
+    plain = parse_request("/v1/completions", json.dumps({"model": "m", "prompt": "a"}).encode())
+    assert marked(plain, "c1") is plain

@@ -1,0 +1,136 @@
+"""What `tiergate capacity matrix` prints, for a person and as JSON."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from service.capacity.matrix import Cell, Row, Times, row_end, usable
+from service.capacity.matrix_file import Matrix
+from service.cli.capacity_views import readable, table_of
+
+NONE = "-"
+START = "One window a cell: a knee is where to measure again, not where to end."
+
+
+def document(matrix: Matrix) -> dict[str, Any]:
+    """The file's own JSON, and what each row shows."""
+    return {
+        **matrix.document(),
+        "rows": [
+            {
+                "prompt": asdict(row.prompt),
+                "batch_tokens": row.batch_tokens,
+                "prompt_tokens": prompt_tokens(matrix.of(row)),
+                "knee": row_end(matrix.of(row)).knee,
+                "reason": row_end(matrix.of(row)).reason,
+            }
+            for row in matrix.rows
+        ],
+    }
+
+
+def prompt_tokens(cells: Sequence[Cell]) -> float | None:
+    """Of a row's prompts on average, as the engine counted them."""
+    told = [each.prompt_tokens for each in cells if each.prompt_tokens is not None]
+    return math.fsum(told) / len(told) if told else None
+
+
+def print_matrix(matrix: Matrix) -> None:
+    """A table for each row, its knee, and what was asked."""
+    console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    question = matrix.question
+    console.print(Text(f"{question.model}/{question.tier}", style="bold"))
+    console.print(Text(f"  {asked(matrix)}"))
+    if not matrix.cells:
+        console.print(Text("  No cell was measured: `tiergate capacity matrix MODEL TIER` measures some."))
+        return
+    for row in matrix.rows:
+        cells = matrix.of(row)
+        console.print(Text(heading(row, cells), style="bold"))
+        console.print(_table(cells, row_end(cells).knee))
+        for each in cells:
+            if each.invalid:
+                console.print(Text(f"  {each.concurrency} at once is not used: {'; '.join(each.invalid)}"))
+        console.print(Text(f"  {knee_of(cells)}"))
+    console.print(Text(START))
+
+
+def asked(matrix: Matrix) -> str:
+    """What all cells have in common, in a sentence."""
+    told = matrix.question
+    source = "made of words" if told.source == "made" else f"of the corpus {told.source}"
+    return (
+        f"SLO: TTFT {told.ttft_seconds * 1e3:g} ms, TPOT {told.tpot_seconds * 1e3:g} ms; prompts {source}, answers of "
+        f"{told.output_tokens:,} tokens; {told.window_seconds:g} s each"
+    )
+
+
+def heading(row: Row, cells: Sequence[Cell]) -> str:
+    """The row, and what its prompts have by the engine's count."""
+    told = prompt_tokens(cells)
+    return f"prompts of {row}" + ("" if told is None else f" (counted {told:,.0f})")
+
+
+def knee_of(cells: Sequence[Cell]) -> str:
+    """The knee with its reason, or why there is none."""
+    end = row_end(cells)
+    return end.reason if end.knee is None else f"knee: {end.knee} at once; {end.reason}"
+
+
+def sentence(cell: Cell) -> str:
+    """One cell, as progress tells it."""
+    if cell.invalid:
+        return f"not used: {'; '.join(cell.invalid)}"
+    return (
+        f"TTFT P95 {milliseconds(cell.ttft)} ms, TPOT P95 {milliseconds(cell.tpot)} ms, "
+        f"{cell.throughput:,.4g} tokens/s of which {cell.goodput:,.4g} count ({share(cell.pass_rate)} met the SLO)"
+    )
+
+
+def _table(cells: Sequence[Cell], knee: int | None) -> Any:
+    table = table_of(
+        *("at once", "TTFT P95, ms", "TPOT P95, ms", "met", "tokens/s", "that count"),
+        *("KV", "waiting", "preempted", "evicted", "memory", ""),
+    )
+    for each in usable(cells):
+        table.add_row(
+            f"{each.concurrency:,}",
+            milliseconds(each.ttft),
+            milliseconds(each.tpot),
+            share(each.pass_rate),
+            f"{each.throughput:,.1f}",
+            f"{each.goodput:,.1f}",
+            share(each.kv_usage),
+            number(each.waiting, 1),
+            number(each.preemptions, 0),
+            number(each.evictions, 0),
+            NONE if each.memory is None else readable(round(each.memory)),
+            "knee" if each.concurrency == knee else "",
+        )
+    return table
+
+
+def milliseconds(times: Times) -> str:
+    """P95 with its limits, where there are enough requests for some."""
+    if times.p95 is None:
+        return NONE
+    if times.lower is None or times.upper is None:
+        return f"{times.p95 * 1e3:,.1f}"
+    return f"{times.p95 * 1e3:,.1f} [{times.lower * 1e3:,.1f}, {times.upper * 1e3:,.1f}]"
+
+
+def share(told: float | None) -> str:
+    """In per cent."""
+    return NONE if told is None else f"{told:.0%}"
+
+
+def number(told: float | None, digits: int) -> str:
+    """With thousands apart."""
+    return NONE if told is None else f"{told:,.{digits}f}"
