@@ -111,6 +111,7 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         issuers=settings.api.issuers,
         promotion=settings.promotion,
         gates=settings.pipelines,
+        attest_key=settings.api.attest_key,
         jobs=job_terms_of(settings, db),
         schedule=_schedule(settings),
         reports=write_report,
@@ -121,7 +122,8 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         ),
     )
 
-    return create_app(config, db, captures, front=front_of(secret=session_secret(settings.keyring), public_url=settings.api.public_url))
+    front = front_of(secret=session_secret(settings.keyring), public_url=settings.api.public_url)
+    return create_app(config, db, captures, front=front)
 
 
 def _schedule(settings: Settings) -> Schedule | None:

@@ -14,10 +14,10 @@ ROOMS: Rooms = (
 )
 
 
-def front_of(*, secret: bytes = b"", secure: bool = False) -> FrontOf:
-    """Makes the front: `secret` is what signs sessions besides the database's key, `secure` whether by https."""
+def front_of(*, secret: bytes = b"", public_url: str | None = None) -> FrontOf:
+    """Makes the front: `secret` is what signs sessions besides the database's key, `public_url` where it is."""
 
     def made(desk: Desk, door: Door) -> Front:
-        return dashboard(desk, door, rooms=ROOMS, secret=secret, secure=secure)
+        return dashboard(desk, door, rooms=ROOMS, secret=secret, public_url=public_url)
 
     return made

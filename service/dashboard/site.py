@@ -54,8 +54,13 @@ class Site:
     desk: Desk
     door: Door
     sessions: Sessions
-    secure: bool
-    """Whether browsers come by https, so that cookies are for https alone."""
+    public_url: str | None = None
+    """Where browsers find it: scheme, host and port; None where nobody said."""
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers come by https, so that cookies are for https alone."""
+        return self.public_url is not None and self.public_url.startswith("https:")
 
     def get(self, path: str, show: Show) -> Route:
         """A page; `show` may block, and may raise a Problem, which is shown."""
@@ -213,10 +218,12 @@ class Site:
         return answered
 
 
-def dashboard(desk: Desk, door: Door, *, rooms: Rooms, secret: bytes = b"", secure: bool = False) -> Front:
+def dashboard(
+    desk: Desk, door: Door, *, rooms: Rooms, secret: bytes = b"", public_url: str | None = None
+) -> Front:
     """The front of the API: every room's pages, the assets, and whose session a cookie is."""
     sessions = Sessions(desk.db, desk.now, secret=secret)
-    site = Site(desk=desk, door=door, sessions=sessions, secure=secure)
+    site = Site(desk=desk, door=door, sessions=sessions, public_url=public_url)
     routes: list[BaseRoute] = [route for room in rooms for route in room(site)]
     paths = frozenset(route.path for route in routes if isinstance(route, Route))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from evaluators import ASKED_FOR
 from evaluators.score import Evaluator
@@ -77,7 +78,10 @@ def build(
     corpus = build_corpus(shape.corpus, findings)
     routes_from = places.routes_from(shape.proxy.routes, beside, findings)
     pipelines = build_pipelines(shape.pipelines, ladders, beside=beside, findings=findings)
-    issuers = build_issuers(shape.api.oidc, ladders, beside=beside, findings=findings)
+    issuers = build_issuers(
+        shape.api.oidc, ladders, beside=beside, public_url=shape.api.public_url, findings=findings
+    )
+    attest_key = places.attest_key(shape.api, beside, findings)
     webhooks = build_webhooks(shape.webhooks, shape.models, beside=beside, findings=findings)
     refuse_limits_that_cannot_hold(shape, findings)
     if shape.proxy.default_model is not None and shape.proxy.default_model not in shape.models:
@@ -157,9 +161,15 @@ def build(
         api=ApiListen(
             host=api_listen.host,
             port=api_listen.port,
-            allowed_hosts=(*ApiListen().allowed_hosts, *shape.api.allowed_hosts),
-            allowed_origins=tuple(shape.api.allowed_origins),
+            allowed_hosts=(
+                *ApiListen().allowed_hosts,
+                *shape.api.allowed_hosts,
+                *_host_of(shape.api.public_url),
+            ),
+            allowed_origins=(*shape.api.allowed_origins, *filter(None, [shape.api.public_url])),
+            public_url=shape.api.public_url,
             issuers=issuers,
+            attest_key=attest_key,
         ),
         shadow=ShadowPlan(
             on_serving=shape.shadow.on_serving,
@@ -186,3 +196,9 @@ def build(
         },
         money=money,
     )
+
+
+def _host_of(public_url: str | None) -> tuple[str, ...]:
+    """The name that browsers call the API by, where somebody said."""
+    host = None if public_url is None else urlsplit(public_url).hostname
+    return (host,) if host else ()

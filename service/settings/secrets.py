@@ -90,6 +90,15 @@ def sampling_salt(keyring: Keyring) -> bytes:
     return hmac.digest(oldest, b"tiergate sampling and tenants", "sha256")
 
 
+def session_secret(keyring: Keyring) -> bytes:
+    """What signs browsers' sessions besides the database's key: whoever reads that alone can forge none.
+
+    From the oldest key, so that adding a key ends no session.
+    """
+    oldest = list(keyring.keys.values())[-1]
+    return hmac.digest(oldest, b"tiergate sessions of browsers", "sha256")
+
+
 def read_text(path: Path) -> str:
     """All of a file; raises `SecretUnreadable`."""
     try:

@@ -206,6 +206,15 @@ class ApiShape(Shape):
     allowed_origins: list[Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]] = Field(
         default_factory=list, description="Origins of pages elsewhere that may write."
     )
+    public_url: Annotated[str, Field(pattern=r"^https?://[^/\s?#@]+$")] | None = Field(
+        default=None,
+        description="Where browsers find the dashboard, without a path; with https its cookies are for https alone.",
+    )
+    attest_key_file: str | None = Field(
+        default=None,
+        description="File of the private key (`tiergate attest key`) that signs statements which people "
+        "download from the log page.",
+    )
     oidc: list[IssuerShape] = Field(
         default_factory=list, description="Issuers whose JSON Web Tokens are taken beside our own tokens."
     )

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 import evaluators
 from evaluators.exchange import AnswerRule
 from evaluators.score import Evaluator
@@ -34,8 +36,12 @@ class ApiListen:
     """Values of the Host header without port; a web page must not reach a loopback API by another name."""
     allowed_origins: tuple[str, ...] = ()
     """Origins of pages elsewhere that may write; the API's own pages always may."""
+    public_url: str | None = None
+    """Where browsers find the dashboard: scheme, host and port; None where nobody said."""
     issuers: tuple[IssuerTerms, ...] = ()
     """Whose JSON Web Tokens are taken beside tokens of ours."""
+    attest_key: Ed25519PrivateKey | None = field(default=None, repr=False)
+    """Signs statements of decisions; None: none are signed here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
