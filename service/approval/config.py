@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from evaluators.rubrics import Rubric
 from service.decision.evidence import Attribution
 from service.decision.policy import Policy
@@ -100,5 +102,7 @@ class ApiConfig:
     """How approved tiers get their share of the clients."""
     gates: GateTerms = NO_GATES
     """Gates of GitHub and GitLab that are answered here."""
+    attest_key: Ed25519PrivateKey | None = field(default=None, repr=False)
+    """Signs statements of decisions that people download; None: none are signed here."""
     probe_seconds: float = 2.0
     """How long a backend may take to say that it is up before a route moves to it."""

@@ -7,6 +7,7 @@ then audience, times and subject; then what its claims are worth here. A doubt r
 from __future__ import annotations
 
 import binascii
+import hmac
 import json
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Mapping, Sequence
@@ -46,6 +47,30 @@ class IdTokens:
 
         May fetch the issuer's keys.
         """
+        terms, claims = self._signed(token)
+        _check_audience(claims, terms.audience)
+        return self._worth(terms, claims)
+
+    def logged_in(self, token: str, issuer: str, *, nonce: str) -> Caller:
+        """Who logged in at that issuer, by the ID token that it gave for a log-in of ours; raises as above.
+
+        The nonce binds it to the log-in, the audience to our client there (OpenID Connect Core 3.1.3.7).
+        """
+        terms, claims = self._signed(token)
+        if terms.issuer != issuer or terms.login is None:
+            _refuse("it is of another issuer than was asked")
+        client = terms.login.client_id
+        _check_audience(claims, client)
+        others = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+        if claims.get("azp", None if others else client) != client:
+            _refuse("it was made for another client (`azp`)")
+        told = claims.get("nonce")
+        if not isinstance(told, str) or not hmac.compare_digest(told.encode(), nonce.encode()):
+            _refuse("it is of another log-in (`nonce`)")
+        return self._worth(terms, claims)
+
+    def _signed(self, token: str) -> tuple[IssuerTerms, Mapping[str, Any]]:
+        """The issuer, and what its signature is over."""
         head, claims = (_part(part) for part in token.split(".")[:2])
         issuer = claims.get("iss")
         known = self._issuers.get(issuer) if isinstance(issuer, str) else None
@@ -53,7 +78,10 @@ class IdTokens:
             _refuse("its issuer is none of those in api.oidc")
         terms, keys = known
         self._check_signature(token, head, keys, terms)
-        _check_audience(claims, terms)
+        return terms, claims
+
+    def _worth(self, terms: IssuerTerms, claims: Mapping[str, Any]) -> Caller:
+        """Of claims that are signed and meant for us."""
         self._check_times(claims)
         subject = claims.get("sub")
         if not isinstance(subject, str) or not 0 < len(subject) <= MOST_SUBJECT or not subject.isprintable():
@@ -111,12 +139,12 @@ class IdTokens:
             _refuse("it is not good yet", hint="compare the clocks of its issuer and of this API")
 
 
-def _check_audience(claims: Mapping[str, Any], terms: IssuerTerms) -> None:
+def _check_audience(claims: Mapping[str, Any], wanted: str) -> None:
     audience = claims.get("aud")
     listed = audience if isinstance(audience, list) else [audience]
-    if terms.audience not in listed:
+    if wanted not in listed:
         _refuse(
-            f"it is for {echo(str(audience))}, not for {echo(terms.audience)}",
+            f"it is for {echo(str(audience))}, not for {echo(wanted)}",
             hint="ask its issuer for one with the audience that api.oidc names",
         )
 

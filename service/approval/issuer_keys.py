@@ -7,23 +7,19 @@ known is a reason to look once in `LOOK_SECONDS`, by one request at a time, with
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from threading import BoundedSemaphore, Lock
-from urllib.parse import urlsplit
 
 import httpx
 
+from service.approval.issuer_documents import Unusable, discovered, document, place_of
 from service.approval.key_sets import KeyName, NoKeySet, PublicKey, public_keys
-from service.fleet import Backend, BackendTls
-from service.reach import client_of, read_page
 from service.store.issuer_terms import IssuerTerms
 
 log = logging.getLogger(__name__)
 
-DISCOVERY = "/.well-known/openid-configuration"
 FRESH_SECONDS = 3600.0
 """After that they are fetched again, by whoever needs one."""
 KEPT_SECONDS = 86_400.0
@@ -34,16 +30,10 @@ RETRY_SECONDS = 60.0
 """Between two attempts to replace keys that still serve."""
 MOST_WAITING = 8
 """Requests that wait for a fetch, of the 40 threads that answer requests."""
-LARGEST = 256 * 1024
-"""Bytes of a document; those of big issuers have ten thousand."""
 
 
 class IssuerDown(Exception):
     """No key can be had that would tell whether a token is right; what the issuer did instead."""
-
-
-class _Unusable(Exception):
-    """What came was no key set, or nothing came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +99,7 @@ class IssuerKeys:
         self._tried_at = now
         try:
             keys = asyncio.run(self._ask())
-        except _Unusable as error:
+        except Unusable as error:
             self._complaint = str(error)
             log.warning("the keys of %s cannot be fetched: %s", self._terms.issuer, error)
         else:
@@ -119,52 +109,13 @@ class IssuerKeys:
         limit = self._terms.fetch_seconds
         try:
             async with asyncio.timeout(limit):
-                uri = self._terms.jwks_uri or await self._discovered()
-                return public_keys(await self._document(uri))
+                uri = self._terms.jwks_uri
+                if uri is None:
+                    uri = place_of(self._terms, await discovered(self._terms), "jwks_uri", "keys")
+                return public_keys(await document(self._terms, uri))
         except (TimeoutError, httpx.TimeoutException):
-            raise _Unusable(f"no answer within {limit:g} s") from None
+            raise Unusable(f"no answer within {limit:g} s") from None
         except NoKeySet as error:
-            raise _Unusable(f"what it answers is no key set: {error}") from None
+            raise Unusable(f"what it answers is no key set: {error}") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise _Unusable(str(error) or type(error).__name__) from error
-
-    async def _discovered(self) -> str:
-        """Where its discovery document says; another host would be one more to trust, so it is refused."""
-        issuer = self._terms.issuer
-        document = await self._document(issuer.rstrip("/") + DISCOVERY)
-        if not isinstance(document, dict) or document.get("issuer") != issuer:
-            raise _Unusable("its discovery document is not of that issuer, letter for letter")
-        uri = document.get("jwks_uri")
-        if not isinstance(uri, str) or _origin(uri) != _origin(issuer):
-            raise _Unusable(
-                "its discovery document leads to keys on another host; "
-                "if that host is right, write it as `jwks_uri` beside the issuer in api.oidc"
-            )
-        return uri
-
-    async def _document(self, uri: str) -> object:
-        parts = urlsplit(uri)
-        backend = Backend(
-            url=f"{parts.scheme}://{parts.netloc}",
-            headers=(("accept", "application/json"), ("accept-encoding", "identity")),
-            tls=BackendTls(ca=self._terms.ca),
-        )
-        path = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
-        async with client_of(backend, timeout=self._terms.fetch_seconds) as http:
-            page = await read_page(http, path, longest=LARGEST)
-        if page.status != 200:
-            raise _Unusable(f"{uri} answers {page.status}")
-        if len(page.text.encode()) > LARGEST:
-            raise _Unusable(f"{uri} answers more than {LARGEST // 1024} KiB")
-        try:
-            return json.loads(page.text)
-        except (ValueError, RecursionError):
-            raise _Unusable(f"what {uri} answers is no JSON") from None
-
-
-def _origin(url: str) -> tuple[str, str] | None:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return None
-    return parts.scheme.lower(), parts.netloc.lower()
+            raise Unusable(str(error) or type(error).__name__) from error

@@ -14,7 +14,8 @@ from service.settings.forms import Name, Shape
 from service.settings.nearest import nearest
 from service.settings.pipelines import ca_of, is_here
 from service.settings.problems import Findings, Place
-from service.store.issuer_terms import ClaimRule, IssuerTerms
+from service.settings.secrets import SecretUnreadable, read_secret
+from service.store.issuer_terms import ClaimRule, IssuerTerms, LoginTerms
 
 PLACE: Place = ("api", "oidc")
 
@@ -44,6 +45,7 @@ OWN_CLAIMS: Mapping[str, frozenset[str]] = {
     ),
 }
 """Issuers at which everybody can get tokens, and their claims whose values are not everybody's to choose."""
+_OF_LOGINS = ("client_secret_file", "authorization_endpoint", "token_endpoint", "login_scopes", "label")
 
 
 def _issuer_url(given: str) -> str:
@@ -94,6 +96,29 @@ class IssuerShape(Shape):
     ca_file: str | None = Field(
         default=None, description="PEM file of authorities to trust there instead of the system's."
     )
+    client_id: Text | None = Field(
+        default=None,
+        description="Of a client of ours there (authorization code with PKCE): then people log in to the "
+        "dashboard by it.",
+    )
+    client_secret_file: str | None = Field(
+        default=None, description="File whose first line is that client's secret; a public client has none."
+    )
+    authorization_endpoint: IssuerUrl | None = Field(
+        default=None,
+        description="Where browsers log in; by default where its discovery document says, on its own host.",
+    )
+    token_endpoint: IssuerUrl | None = Field(
+        default=None,
+        description="Where a code is exchanged; by default where its discovery document says, on its own host.",
+    )
+    login_scopes: list[Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$", max_length=200)]] = Field(
+        default_factory=list,
+        description="What a log-in asks for besides `openid`, such as `profile` or `groups`.",
+    )
+    label: Annotated[str, Field(min_length=1, max_length=100)] | None = Field(
+        default=None, description="What the log-in page calls it; by default its host."
+    )
     scopes: Annotated[list[ClaimRuleShape], Field(min_length=1)] = Field(
         description="What its claims are worth; the first that fits counts, and without one a token is "
         "refused."
@@ -101,7 +126,12 @@ class IssuerShape(Shape):
 
 
 def build_issuers(
-    shapes: Sequence[IssuerShape], ladders: Mapping[str, Ladder], *, beside: Path, findings: Findings
+    shapes: Sequence[IssuerShape],
+    ladders: Mapping[str, Ladder],
+    *,
+    beside: Path,
+    public_url: str | None,
+    findings: Findings,
 ) -> tuple[IssuerTerms, ...]:
     """The terms; `findings` says what stands in their way."""
     found: list[IssuerTerms] = []
@@ -119,9 +149,40 @@ def build_issuers(
                 rules=tuple(_rule(rule) for rule in shape.scopes),
                 jwks_uri=shape.jwks_uri,
                 ca=ca_of(beside, shape.ca_file, (*here, "ca_file"), findings),
+                login=_login(shape, here, beside=beside, public_url=public_url, findings=findings),
             )
         )
     return tuple(found)
+
+
+def _login(
+    shape: IssuerShape, place: Place, *, beside: Path, public_url: str | None, findings: Findings
+) -> LoginTerms | None:
+    """How people log in there; None where nobody does."""
+    if shape.client_id is None:
+        for name in _OF_LOGINS:
+            if getattr(shape, name):
+                findings.add((*place, name), "is for people who log in: write `client_id` beside it")
+        return None
+    if public_url is None:
+        findings.add(
+            (*place, "client_id"),
+            "people who log in there come back to `api.public_url`: write it, such as https://tiergate.example",
+        )
+    secret = None
+    if shape.client_secret_file is not None:
+        try:
+            secret = read_secret(beside / Path(shape.client_secret_file).expanduser())
+        except SecretUnreadable as error:
+            findings.add((*place, "client_secret_file"), str(error))
+    return LoginTerms(
+        client_id=shape.client_id,
+        client_secret=secret,
+        authorization_endpoint=shape.authorization_endpoint,
+        token_endpoint=shape.token_endpoint,
+        scopes=tuple(each for each in shape.login_scopes if each != "openid"),
+        label=shape.label or urlsplit(shape.issuer).netloc,
+    )
 
 
 def _check_rule(

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from service.attestation.keys import KeyUnusable, read_private
 from service.proxy.config import AccessLogPlan, ListenerTls, RoutesFrom
 from service.proxy.processes.certificates import read_tls
 from service.settings import units
@@ -19,7 +22,7 @@ from service.settings.secrets import (
     read_secret,
     secret_from,
 )
-from service.settings.shape import AccessLogShape, RoutesShape, TiergateShape, TlsShape
+from service.settings.shape import AccessLogShape, ApiShape, RoutesShape, TiergateShape, TlsShape
 from service.store.capture import Keyring
 from service.tls import Part, TlsUnusable
 
@@ -105,6 +108,17 @@ def routes_from(shape: RoutesShape | None, beside: Path, findings: Findings) -> 
         if token is not None and not (token.isascii() and token.isprintable()):
             findings.add(place, "a token is printable ASCII on one line")
     return RoutesFrom(url=shape.url, token=token)
+
+
+def attest_key(shape: ApiShape, beside: Path, findings: Findings) -> Ed25519PrivateKey | None:
+    """What signs statements of decisions; None when nothing is to."""
+    if shape.attest_key_file is None:
+        return None
+    try:
+        return read_private(beside / Path(shape.attest_key_file).expanduser())
+    except KeyUnusable as error:
+        findings.add(("api", "attest_key_file"), str(error))
+        return None
 
 
 def keyring(
