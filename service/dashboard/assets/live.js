@@ -1,0 +1,148 @@
+// Keeps a page as it is now: asks for it again and puts what changed in its place. Without it, pages are read
+// anew by loading them.
+"use strict";
+(() => {
+  const EVERY = 5000, SLOWEST = 30000, PATIENCE = 20000;
+  const body = document.body, stale = document.getElementById("stale"), words = document.getElementById("live-words");
+  const live = () => document.querySelectorAll("[data-live]");
+  if (!live().length) return;
+  let tag = null, wait = EVERY, last = new Date(), failing = false, timer = 0, ended = false;
+
+  const clock = (at) => at.toISOString().slice(11, 19);
+
+  // Whether somebody is at work in there: a field that holds focus, a form that was begun.
+  function busy(part) {
+    const at = document.activeElement;
+    if (at && at !== body && part.contains(at) && at.matches("input, textarea, select")) return true;
+    return [...part.querySelectorAll("input, textarea, select")].some((field) =>
+      field.type === "checkbox" || field.type === "radio"
+        ? field.checked !== field.defaultChecked
+        : field.tagName === "SELECT"
+          ? [...field.options].some((option) => option.selected !== option.defaultSelected)
+          : field.type !== "hidden" && field.value !== field.defaultValue);
+  }
+
+  // A way to find an element again after its surroundings were replaced.
+  function place(part, element) {
+    const steps = [];
+    for (let at = element; at && at !== part; at = at.parentElement) {
+      steps.unshift([...at.parentElement.children].indexOf(at));
+    }
+    return steps;
+  }
+
+  function found(part, steps) {
+    return steps.reduce((at, step) => at && at.children[step], part);
+  }
+
+  function put(part, fresh) {
+    const folded = [...part.querySelectorAll("details")];
+    const was = folded.map((each) => each.open);
+    const rolled = [...part.querySelectorAll(".scroll")].map((each) => [each.scrollLeft, each.scrollTop]);
+    const focused = part.contains(document.activeElement) ? place(part, document.activeElement) : null;
+    const kind = focused && document.activeElement.tagName;
+    part.replaceChildren(...[...fresh.childNodes].map((node) => document.importNode(node, true)));
+    const now = [...part.querySelectorAll("details")];
+    if (now.length === folded.length) now.forEach((each, number) => { each.open = was[number]; });
+    [...part.querySelectorAll(".scroll")].forEach((each, number) => {
+      if (rolled[number]) [each.scrollLeft, each.scrollTop] = rolled[number];
+    });
+    const again = focused && found(part, focused);
+    if (again && again.tagName === kind) again.focus({ preventScroll: true });
+  }
+
+  // What a page says, apart from what only the browser changed in it.
+  function told(part) {
+    const copy = part.cloneNode(true);
+    copy.querySelectorAll("details[open]").forEach((each) => each.removeAttribute("open"));
+    return copy.innerHTML;
+  }
+
+  function replace(page) {
+    const changed = [];
+    let put_off = false;
+    for (const part of live()) {
+      const fresh = page.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
+      if (!fresh || told(fresh) === told(part)) continue;
+      if (busy(part)) { put_off = true; continue; }
+      put(part, fresh);
+      if (fresh.dataset.label) changed.push(fresh.dataset.label);
+    }
+    const foot = document.querySelector(".foot"), asOf = page.querySelector(".foot");
+    if (foot && asOf) foot.replaceChildren(...[...asOf.childNodes].map((node) => document.importNode(node, true)));
+    if (changed.length) {
+      words.textContent = body.dataset.updated.replace("{what}", changed.join(", "));
+      document.dispatchEvent(new CustomEvent("tiergate:updated"));
+    }
+    return !put_off;
+  }
+
+  function recovered() {
+    last = new Date();
+    wait = EVERY;
+    if (!failing) return;
+    failing = false;
+    stale.hidden = true;
+    stale.textContent = "";
+    words.textContent = body.dataset.again;
+  }
+
+  function failed() {
+    wait = Math.min(SLOWEST, wait * 2);
+    if (failing) return;
+    failing = true;
+    stale.textContent = body.dataset.stale.replace("{at}", clock(last));
+    stale.hidden = false;
+  }
+
+  function loggedOut() {
+    ended = true;
+    const link = document.createElement("a");
+    link.href = body.dataset.loginUrl;
+    link.textContent = body.dataset.login;
+    stale.replaceChildren(link);
+    stale.hidden = false;
+  }
+
+  async function ask() {
+    const headers = { "X-Tiergate-Live": "1", Accept: "*/*" };
+    if (tag) headers["If-None-Match"] = tag;
+    const url = new URL(location.href);
+    url.searchParams.delete("note");
+    url.searchParams.delete("lang");
+    const answer = await fetch(url, {
+      headers, cache: "no-store", credentials: "same-origin", redirect: "error", signal: AbortSignal.timeout(PATIENCE),
+    });
+    if (answer.status === 401) { loggedOut(); return; }
+    if (answer.status !== 304) {
+      if (!answer.ok) throw new Error(String(answer.status));
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      tag = replace(page) ? answer.headers.get("ETag") : null;
+    }
+    recovered();
+  }
+
+  async function turn() {
+    timer = 0;
+    try {
+      await ask();
+    } catch {
+      failed();
+    }
+    later();
+  }
+
+  function later() {
+    if (ended || timer) return;
+    timer = setTimeout(turn, document.hidden ? SLOWEST : wait);
+  }
+
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden || ended || !timer) return;
+    clearTimeout(timer);
+    timer = 0;
+    turn();
+  });
+  addEventListener("online", () => document.dispatchEvent(new Event("visibilitychange")));
+  later();
+})();
