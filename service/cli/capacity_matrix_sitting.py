@@ -27,6 +27,8 @@ COMMAND = "matrix"
 STOPPED = 1
 ASK_SECONDS = 5.0
 """Between two questions whether a backend has come into service."""
+LOOK_SECONDS, LEAST_LOOKS = 5.0, 6
+"""Between two looks at the engines, and how many a window has at least."""
 UNREACHABLE = "unreachable"
 
 
@@ -118,6 +120,7 @@ def _one(sitting: Sitting, matrix: Matrix, spot: Spot, name: str) -> Cell:
         requests=sitting.prompts(spot, name),
         slo=sitting.slo,
         request_seconds=sitting.request_seconds,
+        engine_seconds=min(LOOK_SECONDS, question.window_seconds / LEAST_LOOKS),
         watch_seconds=ASK_SECONDS,
     )
 
