@@ -7,10 +7,12 @@ from service.approval.front import Door, Front, FrontOf
 from service.dashboard.entrance import entrance_routes
 from service.dashboard.overview import overview_routes
 from service.dashboard.site import Rooms, dashboard
+from service.dashboard.tier.page import tier_routes
 
 ROOMS: Rooms = (
     entrance_routes,
     overview_routes,
+    tier_routes,
 )
 
 

@@ -32,7 +32,7 @@ def conclude(report: Report, say: Words) -> str:
             when=writing.moment(report.run.ended_at or report.made_at),
         )
     ]
-    told += [_tier(report, tier, verdict, say) for tier, verdict in verdicts]
+    told += [in_one_sentence(tier, verdict, report.currency, say) for tier, verdict in verdicts]
     told.append(_action(verdicts, say))
     return say("punctuation.between_sentences").join(told)
 
@@ -44,17 +44,18 @@ def concluded(report: Report) -> Report:
     )
 
 
-def _tier(report: Report, tier: TierReport, verdict: VerdictFigures, say: Words) -> str:
+def in_one_sentence(tier: TierReport, verdict: VerdictFigures, currency: str, say: Words) -> str:
+    """What may be done with a tier, and why, with the numbers that matter most."""
     if verdict.decision is Decision.ACCEPT:
         return say(
-            "conclusion.accept", tier=tier.name, worst=_worst(verdict, say), money=_money(report, tier, say)
+            "conclusion.accept", tier=tier.name, worst=_worst(verdict, say), money=_money(tier, currency, say)
         )
     if verdict.decision is Decision.REJECT:
         return say(
             "conclusion.reject",
             tier=tier.name,
             why=_why_rejected(verdict, say),
-            money=_money(report, tier, say),
+            money=_money(tier, currency, say),
         )
     return say("conclusion.undecided", tier=tier.name, why=_why_undecided(verdict, say))
 
@@ -77,11 +78,11 @@ def _worst(verdict: VerdictFigures, say: Words) -> str:
     )
 
 
-def _money(report: Report, tier: TierReport, say: Words) -> str:
+def _money(tier: TierReport, currency: str, say: Words) -> str:
     benefit = None if tier.money is None else tier.money.net_benefit
     if benefit is None:
         return say("conclusion.money_unknown")
-    numbers = writing.figure(benefit, writing.money(report.currency))
+    numbers = writing.figure(benefit, writing.money(currency))
     if benefit.lower is not None and benefit.lower > 0:
         return say("conclusion.money_saves", numbers=numbers)
     if benefit.upper is not None and benefit.upper < 0:

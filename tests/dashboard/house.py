@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -22,6 +22,7 @@ from service.approval.app import create_app
 from service.approval.config import Adjudicating, ApiConfig
 from service.dashboard.rooms import front_of
 from service.decision.policy import Asked, Criterion, Gate, Hypothesis, Policy
+from service.decision.verdict import Decision, Verdict
 from service.fleet import Backend, Ladder, Route, Tier
 from service.report.forms import Form, Written, written
 from service.report.gathering.composing import Sources
@@ -39,6 +40,7 @@ from service.store.database import Database
 from service.store.jobs import JobState
 from service.store.kept_text import AnswerText, Call, PairText, Turn, seal_text
 from service.store.leases import expire, lose
+from service.store.looks import keep_looks
 from service.store.manifest import Manifest
 from service.store.pairs import record
 from service.store.routes import set_route
@@ -138,6 +140,8 @@ def furnish(db: Database) -> House:
         action="promote",
         tier="w8a8",
     )
+    for model in NAMES:
+        _looks(db, model)
     _webhook(db)
     return _jobs(db, tuple(items))
 
@@ -375,6 +379,36 @@ def _approve(
         verdict=verdict.model_dump(mode="json"),
     )
     put_approval(db, approval, route=route)
+
+
+def _looks(db: Database, model: str) -> None:
+    """What the guard found each day: the limits of now, wider the fewer pairs there were."""
+    standing = read_standing(db, ladders()[model], QUESTION, now=NOW)
+    verdicts = [rung.verdict for rung in standing.rungs if rung.verdict is not None]
+    for day in range(1, 6):
+        keep_looks(db, [_earlier(each, day / 6) for each in verdicts], at=NOW - (6 - day) * DAY)
+
+
+def _earlier(verdict: Verdict, share: float) -> Verdict:
+    """With that share of the pairs."""
+    findings = []
+    for each in verdict.findings:
+        found, limits = each.estimate or 0.0, each.interval
+        lower = max(-1.0, found - (found - limits.lower) / share)
+        upper = min(1.0, found + (limits.upper - found) / share)
+        n, harm, benefit = (int(share * count) for count in (each.n, each.harm, each.benefit))
+        findings.append(
+            replace(
+                each,
+                n=n,
+                conversations=n,
+                harm=harm,
+                benefit=benefit,
+                interval=replace(limits, lower=lower, upper=upper),
+                decision=each.decision if share > 0.6 else Decision.UNDECIDED,
+            )
+        )
+    return replace(verdict, findings=tuple(findings))
 
 
 def _webhook(db: Database) -> None:
