@@ -29,6 +29,14 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, House]:
     return path, house
 
 
+def copy_of(filled: Path, path: Path) -> Path:
+    """The house's file and what SQLite keeps beside it, elsewhere."""
+    for ending in ("", "-wal", "-shm"):
+        if (there := Path(f"{filled}{ending}")).exists():
+            shutil.copy(there, f"{path}{ending}")
+    return path
+
+
 @pytest.fixture
 def house(furnished: tuple[Path, House]) -> House:
     """Names of what is in `house_database`."""
@@ -38,11 +46,7 @@ def house(furnished: tuple[Path, House]) -> House:
 @pytest.fixture
 def house_database(furnished: tuple[Path, House], tmp_path: Path) -> Iterator[Database]:
     """A copy that the test may change."""
-    path = tmp_path / "house.db"
-    for ending in ("", "-wal", "-shm"):
-        if (there := Path(f"{furnished[0]}{ending}")).exists():
-            shutil.copy(there, f"{path}{ending}")
-    database = open_database(f"sqlite:///{path}")
+    database = open_database(f"sqlite:///{copy_of(furnished[0], tmp_path / 'house.db')}")
     yield database
     database.close()
 

@@ -1,0 +1,134 @@
+"""A real browser in front of a real dashboard: Debian's Chromium, driven by Playwright.
+
+Needs the `chromium` program, which `.ci/run` installs; without it every test here is skipped, and says so.
+Pictures of what was seen go to the folder `TIERGATE_SCREENSHOTS` names, else to a temporary one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from service.store.captures import open_captures
+from service.store.database import open_database
+from tests.approval.live import LiveApi
+from tests.browser.places import Built
+from tests.browser.watched import Watched, watched
+from tests.conftest import ValkeyServer
+from tests.dashboard.conftest import copy_of, furnished
+from tests.dashboard.house import House, house_api
+
+__all__ = ["furnished"]
+
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+"""Of a browser that asks nobody for anything, and that root may start."""
+
+
+def _program() -> str | None:
+    named = os.environ.get("TIERGATE_CHROMIUM")
+    return named or next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """One browser for the package: it ends before an event loop of another test begins."""
+    program = _program()
+    if program is None:
+        pytest.skip("no Chromium here: install the package `chromium`, as .ci/run does, or set TIERGATE_CHROMIUM")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@pytest.fixture(scope="package")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where screenshots go."""
+    named = os.environ.get("TIERGATE_SCREENSHOTS")
+    folder = Path(named) if named else tmp_path_factory.mktemp("screenshots")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="package")
+def built(chromium: Browser, furnished: tuple[Path, House], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+    """A dashboard with something on every page, for those who only look."""
+    yield from _built(furnished, tmp_path_factory.mktemp("house"))
+
+
+@pytest.fixture
+def own(chromium: Browser, furnished: tuple[Path, House], tmp_path: Path) -> Iterator[Built]:
+    """The same, for one test that changes it."""
+    yield from _built(furnished, tmp_path)
+
+
+def _built(furnished: tuple[Path, House], folder: Path) -> Iterator[Built]:
+    filled, house = furnished
+    copied = copy_of(filled, folder / "house.db")
+    valkey = ValkeyServer(directory=folder)
+    valkey.start()
+    try:
+        with (
+            closing(open_database(f"sqlite:///{copied}")) as db,
+            closing(open_captures(valkey.url, timeout=5)) as captures,
+            house_api(db, captures) as api,
+        ):
+            yield Built(api=api, house=house)
+    finally:
+        valkey.kill()
+
+
+OpenPage = Callable[..., Watched]
+
+
+@pytest.fixture
+def look(chromium: Browser) -> Iterator[OpenPage]:
+    """Opens a page of its own context: `look(api, width=1440, dark=False, language="en", scope=None)`."""
+    contexts: list[BrowserContext] = []
+
+    def opened(
+        api: LiveApi,
+        *,
+        width: int = 1440,
+        dark: bool = False,
+        language: str = "en",
+        scope: str | None = None,
+    ) -> Watched:
+        context = chromium.new_context(
+            base_url=api.url,
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if dark else "light",
+            locale={"en": "en-GB", "zh": "zh-CN"}[language],
+            reduced_motion="reduce",
+        )
+        contexts.append(context)
+        context.set_default_timeout(60_000)
+        page: Page = context.new_page()
+        seen = watched(page)
+        if scope is not None:
+            page.goto("/login")
+            page.locator("#token").fill(api.secrets[scope])
+            page.keyboard.press("Enter")
+            page.wait_for_url("**/")
+        return seen
+
+    yield opened
+    for context in contexts:
+        context.close()

@@ -1,0 +1,26 @@
+"""Captured texts that mean harm are shown, and do nothing."""
+
+from __future__ import annotations
+
+from tests.browser.conftest import OpenPage
+from tests.browser.places import PLACES, Built
+
+ALIVE = "script:not([src^='/assets/']), [onload], [onerror], iframe[src^='javascript:'], a[href^='javascript:']"
+SPELLED = "<script>alert(1)</script><svg onload=alert(2)>"
+
+
+def test_hostile_answers_are_shown_and_do_nothing(look: OpenPage, built: Built) -> None:
+    seen = look(built.api, width=390, scope="admin")
+    page = seen.page
+    page.goto(PLACES["pairs"](built.house))
+    links = page.locator("main a[href^='/pair?']").evaluate_all("links => links.map(link => link.href)")
+    assert links, "no pair can be opened"
+    met = 0
+    for place in [*(each(built.house) for each in PLACES.values()), *dict.fromkeys(links)]:
+        page.goto(place)
+        assert page.locator(ALIVE).count() == 0, place
+        met += SPELLED in page.locator("main").inner_text()
+        wide = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+        assert wide[0] <= wide[1], f"{place} scrolls sideways"
+    assert met, "no page shows the hostile text"
+    assert seen.complaints == []
