@@ -13,7 +13,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.concurrency import run_in_threadpool
 
-from service.approval.access import Caller
+from service.approval.access import Caller, Scope, require
 from service.approval.answers import approval_out
 from service.approval.desk import CallerOf, Desk
 from service.approval.errors import Problem
@@ -81,9 +81,13 @@ async def approve(
     desk: Desk, model: str, tier: str, body: ApprovalBody, caller: Caller, *, confirmed: str | None = None
 ) -> ChangeOut:
     """Let a tier serve; Problem with what is in the way."""
+    if body.override:
+        require(caller, Scope.ADMIN, "approving against the verdict")
+        if body.reason is None:
+            raise Problem(422, "reason_required", "an override needs a reason", hint='add "reason"')
 
     async def change() -> ChangeOut:
-        plan = await plan_approval(desk, model, tier, body, caller)
+        plan = await plan_approval(desk, model, tier, body, actor=caller.name)
         warnings = plan.check(confirmed=confirmed)
         assert plan.approval is not None, "an approval is planned with it"
         if plan.changed:

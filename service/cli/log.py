@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 BROKEN = 1
 UNUSABLE = 2
-LONGEST_WHY = 120
-"""Characters of the table; `--json` has all."""
 
 log_app = typer.Typer(no_args_is_help=True, help="The decision log: read it, check it, take it away.")
 
@@ -180,6 +178,8 @@ def _document(entry: Entry) -> dict[str, Any]:
 
 
 def _table(entries: list[Entry]) -> Table:
+    from service.store.decision_reading import whence_of, why
+
     table = Table(box=SIMPLE_HEAD)
     for heading in ("row", "when", "who", "what", "of", "why", "from where"):
         table.add_column(heading, overflow="fold")
@@ -187,30 +187,8 @@ def _table(entries: list[Entry]) -> Table:
         of = " ".join(part for part in (entry.model, entry.tier) if part) or "-"
         override = " (override)" if entry.detail.get("override") else ""
         cells = (str(entry.seq), _moment(entry.at), entry.actor, entry.action + override, of)
-        table.add_row(*map(Text, (*cells, _why(entry), _whence(entry))))
+        table.add_row(*map(Text, (*cells, why(entry), whence_of(entry))))
     return table
-
-
-def _why(entry: Entry) -> str:
-    """The reason somebody gave, or what makes it evident."""
-    detail = entry.detail
-    reasons = detail.get("reason") or detail.get("reasons") or detail.get("because")
-    if isinstance(reasons, list):
-        reasons = "; ".join(map(str, reasons))
-    if reasons is None and entry.action == "policy":
-        reasons = ", ".join(detail.get("changed", {})) or "the first policy"
-    if reasons is None and "verdict" in detail:
-        reasons = f"the verdict is {detail['verdict'].get('decision')}"
-    if reasons is None and "token" in detail:
-        reasons = f"token {detail['token']}: {', '.join(detail.get('scopes', ())) or 'ended'}"
-    text = " ".join(str(reasons or "-").split())
-    return text if len(text) <= LONGEST_WHY else f"{text[: LONGEST_WHY - 1]}…"
-
-
-def _whence(entry: Entry) -> str:
-    told = entry.detail.get("whence", {})
-    place = "@".join(part for part in (told.get("part"), told.get("host")) if part)
-    return f"{place} for {told['peer']}" if "peer" in told else place or "-"
 
 
 def _moment(seconds: float) -> str:
