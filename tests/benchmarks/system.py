@@ -137,8 +137,15 @@ class System:
         return found
 
     def settled(self) -> int:
-        """Captures that are over and done with, however they ended."""
-        found = self.ledger()
+        """Captures that are over and done with, however they ended, as SQL has it.
+
+        Only read: a worker that is stopped in the middle of a transaction keeps SQLite's one write lock.
+        """
+        with (
+            closing(open_database(self.database_url, make=False)) as database,
+            closing(open_captures(f"redis://127.0.0.1:{self.valkey_port}/0")) as captures,
+        ):
+            found = account(database, captures)
         return found.processed + found.expired + found.lost
 
     def waiting(self) -> int:
