@@ -43,6 +43,7 @@ from service.approval.narrowing import narrow
 from service.approval.once import Once
 from service.approval.openapi import REFUSALS, describing
 from service.approval.reports import report_routes
+from service.approval.tier_capacity import capacity_routes
 from service.approval.verdicts import verdict_routes
 from service.store import tokens
 from service.store.captures import Captures
@@ -97,7 +98,7 @@ def create_app(
     bearer = Depends(HTTPBearer(auto_error=False, description=described))
     api = APIRouter(prefix=API, responses=REFUSALS, dependencies=[bearer])
     changing = (approval_routes, intervention_routes, job_routes)
-    reading = (ladder_routes, verdict_routes, detail_routes, epoch_routes)
+    reading = (ladder_routes, verdict_routes, detail_routes, epoch_routes, capacity_routes)
     for routes in (*reading, *changing, report_routes, log_routes, adjudication_routes):
         api.include_router(routes(desk))
     gates = APIRouter(prefix="/gates", tags=["gates"], responses=REFUSALS, dependencies=[bearer])
