@@ -1,0 +1,98 @@
+"""By keyboard alone: approving, rolling back, and labelling pairs."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from service.store.decisions import read
+from service.store.routes import current_route
+from tests.browser.conftest import OpenPage
+from tests.browser.places import Built, tier
+from tests.dashboard.house import CHAT
+
+MOST_STOPS = 300
+
+
+def tab_to(page: Page, wanted: str) -> None:
+    """Press Tab until what the selector means has the focus, which can be seen at every stop."""
+    for _ in range(MOST_STOPS):
+        page.keyboard.press("Tab")
+        found = page.evaluate(
+            """wanted => {
+                const at = document.activeElement, style = getComputedStyle(at);
+                const seen = at === document.body || style.outlineStyle !== "none" || style.boxShadow !== "none";
+                return [at.matches(wanted), seen, at.outerHTML.slice(0, 120)];
+            }""",
+            wanted,
+        )
+        assert found[1], f"nobody sees that the focus is on {found[2]}"
+        if found[0]:
+            return
+    raise AssertionError(f"Tab never comes to {wanted}")
+
+
+def actions(built: Built) -> list[tuple[str, str]]:
+    """What the log says, the latest last, as (action, tier)."""
+    return [(entry.action, entry.tier) for entry in read(built.api.db, limit=1000)]
+
+
+def test_a_tier_is_approved_by_keyboard(look: OpenPage, own: Built) -> None:
+    seen = look(own.api, scope="approve")
+    page = seen.page
+    page.goto(tier("w8a8"))
+    before = len(actions(own))
+    tab_to(page, "a[href*='do=approve']")
+    page.keyboard.press("Enter")
+    expect(page.locator("form.confirm")).to_be_visible()
+    assert len(actions(own)) == before, "asking what would happen did something"
+    tab_to(page, "form.confirm #reason")
+    page.keyboard.type("looks right to us")
+    tab_to(page, "form.confirm button")
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_contain_text("test-approve")
+    assert ("approve", "w8a8") in actions(own)[before:]
+    assert seen.complaints == []
+
+
+def test_a_model_is_rolled_back_by_keyboard(look: OpenPage, own: Built) -> None:
+    seen = look(own.api, scope="approve")
+    page = seen.page
+    page.goto(tier("fp8-kv"))
+    tab_to(page, "a[href*='do=roll_back']")
+    page.keyboard.press("Enter")
+    expect(page.locator("form.confirm")).to_be_visible()
+    tab_to(page, "form.confirm button")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/tier?*")
+    route = current_route(own.api.db, CHAT)
+    assert route is not None
+    assert route.weights == {"bf16": 100}
+    assert seen.complaints == []
+
+
+def test_who_may_not_is_told_the_scope_and_can_send_nothing(look: OpenPage, own: Built) -> None:
+    page = look(own.api, scope="read").page
+    page.goto(tier("w8a8"))
+    assert page.locator("a[href*='do=approve']").count() == 0
+    barred = page.locator(".barred").first
+    expect(barred).to_contain_text("approve")
+    expect(barred.locator("button")).to_be_disabled()
+
+
+def test_pairs_are_labelled_by_single_keys_and_the_last_is_taken_back(look: OpenPage, own: Built) -> None:
+    seen = look(own.api, scope="label")
+    page = seen.page
+    page.goto("/adjudicate")
+    shown = []
+    for key in ("a", "b", "n"):
+        named = page.locator(f"button[data-key='{key}']")
+        expect(named).to_be_visible()
+        item = page.locator("#say input[name=item]").get_attribute("value")
+        shown.append(item)
+        page.keyboard.press(key)
+        expect(page.locator(f"#say input[name=item][value='{item}']")).to_have_count(0)
+    assert len(set(shown)) == 3, "a pair was shown again after it was labelled"
+    assert page.locator("main").inner_text().count("w4a16") == 0, "who labels sees which tier it is"
+    page.keyboard.press("u")
+    expect(page.locator(f"#say input[name=item][value='{shown[-1]}']")).to_have_count(1)
+    assert seen.complaints == []
