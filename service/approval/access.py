@@ -65,6 +65,8 @@ class Caller:
     scope: Scope | None
     models: frozenset[str] | None = None
     """The only ones it may ask about; None = all."""
+    by_session: bool = False
+    """Whether a page's session let it in: it may send forms."""
 
     def may(self, needed: Scope) -> bool:
         return self.scope is not None and _ORDER.index(self.scope) >= _ORDER.index(needed)

@@ -11,28 +11,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from service.approval.access import Caller, is_id_token
-from service.approval.errors import Problem
+from service.approval.access import MAX_ID_TOKEN, Caller, is_id_token
+from service.approval.errors import Problem, store_down
 from service.dashboard.sessions import Claimed, Session
 from service.dashboard.site import LOGIN, LOGOUT, Site
 from service.dashboard.visit import Form, Visit
 from service.store.database import StoreUnusable
-from service.approval.errors import store_down
 from service.store.tokens import id_of, named_by
-
-MOST_SECRET = 8192
-"""Characters."""
 
 
 def entrance_routes(site: Site) -> Sequence[BaseRoute]:
     """Where people log in and out."""
 
     def ask(visit: Visit) -> Response:
-        return _asked(site, visit)
+        return _asked(site, visit, own_path(visit.asked("next", "/")))
 
     async def enter(request: Request) -> Response:
-        form = Form.of(await request.body())
-        return await run_in_threadpool(_entered, site, site.visit(request), form)
+        return await run_in_threadpool(_entered, site, request, await request.body())
 
     def leave(visit: Visit, form: Form) -> Response:
         assert visit.session is not None, "a form has a session"
@@ -48,8 +43,8 @@ def own_path(text: str) -> str:
     return text if plain and text.startswith("/") and not text.startswith("//") else "/"
 
 
-def _asked(site: Site, visit: Visit, problem: Problem | None = None, next_path: str | None = None) -> Response:
-    onward = own_path(visit.asked("next", "/") if next_path is None else next_path)
+def _asked(site: Site, visit: Visit, onward: str, problem: Problem | None = None) -> Response:
+    """The form, with what was wrong the last time."""
     status = 200 if problem is None else problem.status
     answered = site.page(visit, "login.html", status=status, onward=onward, problem=problem)
     if problem is not None and "Retry-After" in problem.headers:
@@ -57,20 +52,22 @@ def _asked(site: Site, visit: Visit, problem: Problem | None = None, next_path: 
     return answered
 
 
-def _entered(site: Site, visit: Visit, form: Form) -> Response:
-    onward = own_path(form.text("next", "/"))
+def _entered(site: Site, request: Request, body: bytes) -> Response:
+    visit, onward = site.visit(request), "/"
     try:
+        form = Form.of(body, most=MAX_ID_TOKEN)
+        onward = own_path(form.text("next", "/"))
         session = _session(site, visit, form.text("token"))
     except Problem as problem:
-        return _asked(site, visit, problem, onward)
+        return _asked(site, visit, onward, problem)
     except StoreUnusable as error:
-        return _asked(site, visit, store_down(error), onward)
+        return _asked(site, visit, onward, store_down(error))
     return site.with_session(site.see(onward), session)
 
 
 def _session(site: Site, visit: Visit, secret: str) -> Session:
     """A session for whoever shows the secret; the failures of an address are counted as at the door."""
-    if not secret or not secret.isascii() or not secret.isprintable() or len(secret) > MOST_SECRET:
+    if not secret or not secret.isascii() or not secret.isprintable() or " " in secret:
         raise Problem(422, "invalid_request", "that cannot be a token", hint="paste it as it was printed")
     client = visit.request.client
     caller = site.door.failures.looked_up(client.host if client else "", secret, site.door.find_caller)
@@ -87,8 +84,8 @@ def _session(site: Site, visit: Visit, secret: str) -> Session:
         raise Problem(
             401,
             "unauthorized",
-            "the token was rotated: what it was is still taken from programs for a while, not here",
-            hint="log in with the new secret",
+            "the token was rotated: programs may show the former secret for a while, people may not",
+            hint="log in with the new one",
         )
     return site.sessions.begin(token_id=id_of(secret))
 
@@ -98,6 +95,4 @@ def _claimed(caller: Caller, token: str) -> Claimed:
     assert caller.scope is not None, "nobody logs in without a scope"
     part = token.split(".")[1]
     claims = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    return Claimed(
-        name=caller.name, scope=caller.scope, models=caller.models, until=float(claims["exp"])
-    )
+    return Claimed(name=caller.name, scope=caller.scope, models=caller.models, until=float(claims["exp"]))

@@ -33,7 +33,11 @@ HEADERS = {
 _MAIN = re.compile(r"<main\b.*</main>", re.DOTALL)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
-_NUMBER = re.compile(r"[+-][\d.,\u202f ]+(?:%|pp|ms|s|\b)?.{0,12}")
+_NUMBER = re.compile(
+    r"[+-][\d.,\u202f]+(?: ?(?:%|pp|ms|s|h|min|d|tok/s|req/s|[A-Z]{3}))?"
+    r"(?: (?:to |\[)[-+\d., \u202f]+(?: ?(?:%|pp|ms|s))?\]?)?"
+)
+"""One with a sign, its unit, and limits."""
 
 
 @cache

@@ -11,10 +11,10 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 import jwt
+from starlette.requests import cookie_parser
 
 from service.approval.access import Caller, Head, Scope, widest
 from service.store.database import Database
@@ -93,22 +93,23 @@ class Sessions:
             return None
         if session.claimed is not None:
             claimed = session.claimed
-            return Caller(name=claimed.name, scope=claimed.scope, models=claimed.models)
+            return Caller(
+                name=claimed.name, scope=claimed.scope, models=claimed.models, by_session=True
+            )
         token = named_by(self._db, session.token_id or "", self._now())
         if token is None:
             return None
-        return Caller(name=token.name, scope=widest(token.scopes), models=token.models)
+        return Caller(
+            name=token.name, scope=widest(token.scopes), models=token.models, by_session=True
+        )
 
     def shown(self, cookies: str) -> Session | None:
         """The session of a Cookie header, as far as signature and clock tell; asks nobody."""
         if NAME not in cookies or len(cookies) > MOST_COOKIE:
             return None
-        try:
-            found = SimpleCookie(cookies)
-        except CookieError:
-            return None
+        found = cookie_parser(cookies)
         for name in (SECURE_NAME, NAME):
-            if name in found and (session := self._read(found[name].value)) is not None:
+            if name in found and (session := self._read(found[name])) is not None:
                 return session
         return None
 

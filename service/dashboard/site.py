@@ -87,7 +87,8 @@ class Site:
         """Who asks, for what, in which language."""
         caller = request.scope["state"]["caller"]
         assert isinstance(caller, Caller)
-        session = self.sessions.shown(";".join(request.headers.getlist("cookie")))
+        cookies = ";".join(request.headers.getlist("cookie"))
+        session = self.sessions.shown(cookies) if caller.by_session else None
         ladders = self.desk.config.ladders
         return Visit(
             request=request,

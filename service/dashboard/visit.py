@@ -106,16 +106,16 @@ class Form:
     fields: Sequence[tuple[str, str]]
 
     @classmethod
-    def of(cls, body: bytes) -> Form:
-        """422 for what no browser sends."""
+    def of(cls, body: bytes, *, most: int = MOST_TEXT) -> Form:
+        """422 for what no browser sends, and for a field of more than `most` characters."""
         try:
             fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
-            fields = [(name, text.replace("\r\n", "\n")) for name, text in fields]
+            fields = [(name, text.replace("\r\n", "\n").replace("\0", "\ufffd")) for name, text in fields]
         except ValueError:
             raise Problem(422, "invalid_request", "the body is not a form", hint="use the page's form") from None
         for name, text in fields:
-            if len(text) > MOST_TEXT:
-                raise Problem(422, "invalid_request", f"{echo(name)} has more than {MOST_TEXT} characters")
+            if len(text) > most:
+                raise Problem(422, "invalid_request", f"{echo(name)} has more than {most} characters")
         return cls(fields=fields)
 
     def text(self, name: str, otherwise: str = "") -> str:

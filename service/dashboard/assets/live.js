@@ -51,9 +51,10 @@
     if (again && again.tagName === kind) again.focus({ preventScroll: true });
   }
 
-  // What a page says, apart from what only the browser changed in it.
-  function told(part) {
+  // What a page says, apart from what only the browser changed in it; without times, whose ages always change.
+  function told(part, without = "") {
     const copy = part.cloneNode(true);
+    if (without) copy.querySelectorAll(without).forEach((each) => each.replaceChildren());
     copy.querySelectorAll("details[open]").forEach((each) => each.removeAttribute("open"));
     return copy.innerHTML;
   }
@@ -65,16 +66,23 @@
       const fresh = page.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
       if (!fresh || told(fresh) === told(part)) continue;
       if (busy(part)) { put_off = true; continue; }
+      const news = told(fresh, "time") !== told(part, "time");
       put(part, fresh);
-      if (fresh.dataset.label) changed.push(fresh.dataset.label);
+      if (news && fresh.dataset.label) changed.push(fresh.dataset.label);
     }
-    const foot = document.querySelector(".foot"), asOf = page.querySelector(".foot");
-    if (foot && asOf) foot.replaceChildren(...[...asOf.childNodes].map((node) => document.importNode(node, true)));
     if (changed.length) {
       words.textContent = body.dataset.updated.replace("{what}", changed.join(", "));
       document.dispatchEvent(new CustomEvent("tiergate:updated"));
     }
     return !put_off;
+  }
+
+  // As of when the page is right, by the clock of whoever answered.
+  function asOf(answer) {
+    const time = document.querySelector(".foot time"), at = new Date(answer.headers.get("Date"));
+    if (!time || isNaN(at)) return;
+    time.dateTime = `${at.toISOString().slice(0, 19)}Z`;
+    time.textContent = `${at.toISOString().slice(0, 10)} ${clock(at)} UTC`;
   }
 
   function recovered() {
@@ -119,6 +127,7 @@
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       tag = replace(page) ? answer.headers.get("ETag") : null;
     }
+    asOf(answer);
     recovered();
   }
 
