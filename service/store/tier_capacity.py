@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from service.capacity.batch import ChunkAdvice, Costs, Found, Offline, chunk, costs, offline, start
 from service.capacity.diagnosis import Diagnosis, diagnose
-from service.capacity.patterns import Sighting, sightings
+from service.capacity.patterns import Sighting, Traffic, sightings
 from service.capacity.prefix_gate import WINDOW_HOURS, Judged, Window, judge
 from service.capacity.prefix_window import HOUR, LATE_SECONDS, window_until
 from service.capacity.symptoms import Signals, Stage, not_judged
@@ -54,6 +54,9 @@ class TierCapacity:
     """The load run that the rest comes from; `None` before the first."""
     batch: BatchAdvice | None
     """`None` where the run has no curve by concurrency."""
+    signals: Signals
+    """Of the load run; nothing is known before the first."""
+    traffic: Traffic
     causes: tuple[Diagnosis, ...]
     not_judged: tuple[Stage, ...]
     patterns: tuple[Sighting, ...]
@@ -104,6 +107,8 @@ def read_capacity(
         prefix=None if window is None else judge(window),
         run=run,
         batch=None if run is None else _batch(run),
+        signals=signals,
+        traffic=traffic,
         causes=diagnose(signals),
         not_judged=not_judged(signals),
         patterns=sightings(traffic),
