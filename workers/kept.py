@@ -10,10 +10,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
-from evaluators.exchange import Answer, AnswerRule, Fault, FaultKind, Json, Needle, Outcome, Request, ToolCall
+from evaluators.exchange import AnswerRule, Fault, Json, Needle, Outcome, Request
 from service.redaction import Mask, redacted, touches
-from service.store.capture import Capture, Ending, Keyring, seal_all, unseal
+from service.store.capture import Capture, Ending, Keyring, seal_all
 from service.store.current_epochs import NO_EPOCH
+from service.store.kept_answers import kept_id, open_answers
 from service.store.units import Arm, Unit
 from service.wire import parse_request, write_body
 from workers.opening import Opened
@@ -106,11 +107,6 @@ def replace_texts(opened: Opened, request: bytes, answers: bytes) -> Capture:
     )
 
 
-def kept_id(capture_id: str) -> str:
-    """What the seal is bound to: a capture cannot stand in for what is kept of it."""
-    return f"kept-{capture_id}"
-
-
 def _is_masked(needle: Needle, mask: Mask) -> bool:
     return touches([needle.value, *needle.others], mask)
 
@@ -121,20 +117,13 @@ def _written(outcome: Outcome, mask: Mask) -> dict[str, Json]:
     return {**written, "kind": outcome.kind.value} if isinstance(outcome, Fault) else written
 
 
-def _read(written: Mapping[str, Json]) -> Outcome:
-    if "kind" in written:
-        return Fault(**{**written, "kind": FaultKind(written["kind"])})
-    calls = tuple(ToolCall(**call) for call in written["tool_calls"])
-    return Answer(**{**written, "tool_calls": calls})
-
-
 def open_kept(capture_id: str, blob: bytes, keyring: Keyring, rule: Callable[[str], AnswerRule]) -> Kept:
     """What was kept of a capture; `rule` is by model.
 
     Raises `SealBroken`, and `NotARequest` where we would not read it today.
     """
-    capture = unseal(kept_id(capture_id), blob, keyring)
-    told = json.loads(capture.response_body)
+    opened = open_answers(capture_id, blob, keyring)
+    capture, told = opened.capture, opened.told
     asked = parse_request(capture.path, capture.request_body)
     request = rule(capture.model).applied_to(asked, capture.expects)
     return Kept(
@@ -146,7 +135,7 @@ def open_kept(capture_id: str, blob: bytes, keyring: Keyring, rule: Callable[[st
         },
         baseline=told["baseline"],
         compared=tuple(_compared(told["compared"])),
-        outcomes={Slot(tier, item, again): _read(outcome) for tier, item, again, outcome in told["outcomes"]},
+        outcomes={Slot(*slot): outcome for slot, outcome in opened.outcomes.items()},
         live=frozenset(told["live"]),
         conversation=told["conversation"],
         digest=told["digest"],

@@ -100,6 +100,9 @@ class LabelledOut(Answer):
     unchanged: int = Field(description="Said before, in the same words.")
     conflicts: list[ConflictOut] = Field(description="Said otherwise before, and kept as they were.")
     unknown: list[str] = Field(description="Not in the queue.")
+    seen_openly: list[str] = Field(
+        description="Left out: this token was shown which side is whose, so it cannot judge them blind."
+    )
 
 
 class AgreementOut(Answer):
@@ -162,7 +165,10 @@ class AccessOut(Answer):
     seq: int
     at: str = Field(description="RFC 3339.")
     actor: str = Field(description="The token's name, or the judge.")
-    action: str = Field(description="next, export, judge: saw the text; label, relabel: said something.")
+    action: str = Field(
+        description="next, export, judge: saw the text; look: with the names of its sides; label, relabel, "
+        "unlabel: said something, or took it back."
+    )
     item: str
     detail: str
 

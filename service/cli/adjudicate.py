@@ -27,6 +27,8 @@ LONGEST_LINE = 4 * 1024 * 1024
 """Characters of one line of a file of labels."""
 CONFLICTS = 1
 """Exit status of an import that left something out."""
+LEFT_OUT = ("conflicts", "unknown", "seen_openly")
+"""What an answer names of labels that were not taken."""
 
 ModelOption = Annotated[str | None, typer.Option("--model", "-m", help="One model instead of all.")]
 EvaluatorOption = Annotated[
@@ -98,7 +100,7 @@ def following(
         if label is not None and item is not None:
             document = client.label([{"item": item, "label": label}], replace=replace)
             tell(document, lambda: labelled_view(document), as_json=as_json)
-            raise typer.Exit(CONFLICTS if document["conflicts"] or document["unknown"] else 0)
+            raise typer.Exit(CONFLICTS if any(document.get(name) for name in LEFT_OUT) else 0)
         if as_json:
             found = client.next_item(model=model, evaluator=evaluator)
             tell(found, lambda: plain(""), as_json=True)
@@ -119,7 +121,7 @@ def _converse(client: TiergateClient, model: str | None, evaluator: str | None) 
             break
         told = client.label([{"item": found["item"]["item"], "label": answer}])
         done += told["recorded"]
-        if told["conflicts"]:
+        if any(told.get(name) for name in LEFT_OUT):
             console.print(labelled_view(told), soft_wrap=True)
             break
     console.print(plain(f"{done} labelled"))
@@ -233,14 +235,14 @@ def import_(
     """
     labels, empty = _read(source)
     sums: Counter[str] = Counter()
-    left_out: dict[str, list[Any]] = {"conflicts": [], "unknown": []}
+    left_out: dict[str, list[Any]] = {name: [] for name in LEFT_OUT}
     with asking(config, url, token, token_file) as client:
         for start in range(0, len(labels), PER_REQUEST):
             told = client.label(labels[start : start + PER_REQUEST], replace=replace)
             for name in ("recorded", "replaced", "unchanged"):
                 sums[name] += told[name]
             for name, found in left_out.items():
-                found.extend(told[name])
+                found.extend(told.get(name, ()))
             if sys.stderr.isatty():
                 done = min(len(labels), start + PER_REQUEST)
                 typer.echo(f"\r{done} of {len(labels)} labels", err=True, nl=False)
@@ -248,7 +250,7 @@ def import_(
     tell({**document, "empty": empty}, lambda: labelled_view(document), as_json=as_json)
     if empty and not as_json:
         typer.echo(f"{empty} lines have no label yet")
-    raise typer.Exit(CONFLICTS if left_out["conflicts"] or left_out["unknown"] else 0)
+    raise typer.Exit(CONFLICTS if any(left_out.values()) else 0)
 
 
 def _read(path: Path) -> tuple[list[Mapping[str, str]], int]:

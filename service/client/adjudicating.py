@@ -168,3 +168,5 @@ def _labelled(document: Document) -> Iterator[RenderableType]:
         )
     for each in document["unknown"]:
         yield plain(f"unknown: {each} is not in this queue", "yellow")
+    for each in document.get("seen_openly", ()):
+        yield plain(f"left out: {each} was shown to this token with the names of its sides", "yellow")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from service.approval.desk import Desk
 from service.approval.front import Door, Front, FrontOf
+from service.dashboard.adjudicate import adjudicate_routes
 from service.dashboard.entrance import entrance_routes
 from service.dashboard.job import job_routes
 from service.dashboard.job_acts import job_act_routes
 from service.dashboard.jobs import jobs_routes
 from service.dashboard.ledger import ledger_routes
 from service.dashboard.overview import overview_routes
+from service.dashboard.pair import pair_routes
+from service.dashboard.pairs import pairs_routes
 from service.dashboard.report import report_routes
 from service.dashboard.site import Rooms, dashboard
 from service.dashboard.tier.page import tier_routes
@@ -18,6 +21,9 @@ ROOMS: Rooms = (
     entrance_routes,
     overview_routes,
     tier_routes,
+    pairs_routes,
+    pair_routes,
+    adjudicate_routes,
     ledger_routes,
     jobs_routes,
     job_routes,

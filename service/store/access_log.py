@@ -11,6 +11,10 @@ from service.store.adjudication_tables import adjudication_access
 from service.store.database import Database
 
 
+LOOK = "look"
+"""The action of who was shown both answers of a pair with the names of their sides."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """One entry."""

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, exists, false, func, or_, select
 
-from service.store.access_log import note
+from service.store.access_log import LOOK, note
 from service.store.adjudication_tables import (
+    adjudication_access,
     adjudication_items,
     adjudication_labels,
     adjudication_texts,
@@ -130,12 +131,16 @@ def next_item(
     actor: str,
     now: float,
     evaluator: str | None = None,
+    item: str | None = None,
 ) -> BlindItem | None:
-    """The next that this labeller is to judge, None when there is none. Writes down that its text was seen.
+    """The next that this labeller is to judge, None when there is none; of an `item`, that one or none. Writes
+    down that its text was seen.
 
     Raises SealBroken when there are some and none of them opens.
     """
-    wanted = waiting(places, now, evaluator) & ~labelled_by(labeller) & (_people() < _people_wanted())
+    wanted = to_judge(places, now, evaluator, labeller=labeller, actor=actor)
+    if item is not None:
+        wanted &= adjudication_items.c.item_id == item
     return next(iter(opened_items(db, keyring, wanted, actor=actor, action="next", now=now, limit=1)), None)
 
 
@@ -152,9 +157,10 @@ def export_items(
     labeller: str | None = None,
 ) -> list[BlindItem]:
     """Items beyond `after`, in the order of labelling; of a `labeller`, those still to be judged by them."""
-    wanted = waiting(places, now, evaluator) & (adjudication_items.c.item_id > after)
+    wanted = waiting(places, now, evaluator) & ~seen_openly(actor)
     if labeller is not None:
-        wanted &= ~labelled_by(labeller) & (_people() < _people_wanted())
+        wanted = to_judge(places, now, evaluator, labeller=labeller, actor=actor)
+    wanted &= adjudication_items.c.item_id > after
     return opened_items(db, keyring, wanted, actor=actor, action="export", now=now, limit=limit)
 
 
@@ -194,6 +200,39 @@ def waiting(places: Collection[Where], now: float, evaluator: str | None) -> Col
     )
     wanted = found & (adjudication_texts.c.expires_at > now) & (units.c.counted | units.c.waits)
     return wanted if evaluator is None else wanted & (adjudication_items.c.evaluator == evaluator)
+
+
+def to_judge(
+    places: Collection[Where], now: float, evaluator: str | None, *, labeller: str, actor: str
+) -> ColumnElement[bool]:
+    """Items that this labeller, who shows this token, may still judge blind, and that need one more judgement."""
+    open_ = waiting(places, now, evaluator) & ~seen_openly(actor)
+    return open_ & ~labelled_by(labeller) & (_people() < _people_wanted())
+
+
+def left_to_judge(
+    db: Database,
+    places: Collection[Where],
+    *,
+    labeller: str,
+    actor: str,
+    now: float,
+    evaluator: str | None = None,
+) -> int:
+    """How many there are of these."""
+    wanted = to_judge(places, now, evaluator, labeller=labeller, actor=actor)
+    counted = queued_items(adjudication_items.c.item_id).where(wanted).order_by(None).subquery()
+    with db.read() as connection:
+        return int(connection.execute(select(func.count()).select_from(counted)).scalar_one())
+
+
+def seen_openly(actor: str) -> ColumnElement[bool]:
+    """Those whose sides this token was shown by name: what it says of them is not blind any more."""
+    return exists().where(
+        adjudication_access.c.item_id == adjudication_items.c.item_id,
+        adjudication_access.c.actor == actor,
+        adjudication_access.c.action == LOOK,
+    )
 
 
 def labelled_by(labeller: str) -> ColumnElement[bool]:

@@ -7,11 +7,14 @@ differed could be looked at again and never be counted (`adjudication` keeps tho
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, func, select, update
 
+from evaluators.exchange import Answer, Fault, FaultKind, Json, Outcome, ToolCall
+from service.store.capture import Capture, Keyring, unseal
 from service.store.corpus_tables import kept_answers
 from service.store.database import Database
 
@@ -104,3 +107,36 @@ def kept_counts(db: Database) -> dict[str, KeptCount]:
             .order_by(kept_answers.c.model)
         )
         return {row.model: KeptCount(captures=int(row.captures), size=int(row.size)) for row in rows}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedAnswers:
+    """A capture that was kept, opened."""
+
+    capture: Capture
+    """Its request body is the redacted one; its response body is what `told` was read from."""
+    told: Mapping[str, Json]
+    """Where its pairs belong, recall questions, and every outcome, as the worker wrote them."""
+
+    @property
+    def outcomes(self) -> dict[tuple[str, int, bool], Outcome]:
+        """By tier, item (0 = the request itself, then its recall questions) and whether it was asked again."""
+        return {(tier, item, again): _outcome(told) for tier, item, again, told in self.told["outcomes"]}
+
+
+def kept_id(capture_id: str) -> str:
+    """What the seal is bound to: a capture cannot stand in for what is kept of it."""
+    return f"kept-{capture_id}"
+
+
+def open_answers(capture_id: str, blob: bytes, keyring: Keyring) -> OpenedAnswers:
+    """What was kept of a capture; SealBroken says why it does not open."""
+    capture = unseal(kept_id(capture_id), blob, keyring)
+    return OpenedAnswers(capture=capture, told=json.loads(capture.response_body))
+
+
+def _outcome(written: Mapping[str, Json]) -> Outcome:
+    if "kind" in written:
+        return Fault(**{**written, "kind": FaultKind(written["kind"])})
+    calls = tuple(ToolCall(**call) for call in written["tool_calls"])
+    return Answer(**{**written, "tool_calls": calls})

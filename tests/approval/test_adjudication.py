@@ -65,6 +65,7 @@ def test_a_pair_is_read_and_labelled_and_never_tells_its_tier(asked: LiveApi) ->
         "unchanged": 0,
         "conflicts": [],
         "unknown": [],
+        "seen_openly": [],
     }
     left = client.get(f"{URL}/next").json()
     assert left["item"] is None
