@@ -87,7 +87,7 @@ def test_runs_that_are_over_can_be_ticked_and_are_not_those_under_way(
     house_site: LiveApi, house: House
 ) -> None:
     page = browser(house_site, "read").get("/jobs").text
-    ticked = re.findall(r'<input type="checkbox" name="run" value="([^"]+)"', page)
+    ticked = re.findall(r'<input type="checkbox" form="runs-beside" name="run" value="([^"]+)"', page)
     assert ticked == [house.done_job, house.failed_job]
     assert "block 4 ended its workers twice" in words_of(page)
 
