@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from service.charts.chart import Chart
+from service.dashboard.acting.offers import offers
 from service.dashboard.sentences import sentences
 from service.dashboard.site import Site
 from service.dashboard.tier.load import LoadRun, Runs
@@ -19,7 +20,7 @@ from service.dashboard.tier.reading import TierReading, read_tier
 from service.dashboard.tier.strata import NOISE_HEAD, noise_rows, strata_chart, strata_of
 from service.dashboard.visit import Visit
 from service.decision.decide import limits_of
-from service.decision.gates import attribution_gate, control_gate, coverage_gate, in_force, is_stale
+from service.decision.gates import attribution_gate, control_gate, coverage_gate, in_force, is_stale, measured_gate
 from service.decision.policy import Gate
 from service.report.blocks import Block, Drawing, Folded, Paragraph
 from service.report.conclusion import in_one_sentence
@@ -28,6 +29,7 @@ from service.report.sections.latency import latency
 from service.report.sections.quality import forest_chart, single_looks
 from service.report.shared import GATE_TONES, TONES, criterion, decided, gate_name, gate_state
 from service.report.words import Words, words
+from service.store.measurements import MEASURED
 from service.store.standing import RungState, Standing
 
 PATH = "/tier"
@@ -84,6 +86,7 @@ def _candidate(site: Site, visit: Visit, seen: TierReading) -> Response:
         seen=seen,
         standing=seen.standing,
         rung=seen.rung,
+        offers=offers(seen.standing, seen.rung, seen.policy),
         tier=seen.tier,
         state_tones=STATE_TONES,
         decided=lambda decision: decided(report, decision),
@@ -136,16 +139,15 @@ def _gates(seen: TierReading, report: Words) -> Iterator[Mapping[str, Any]]:
     """Every gate with its state and what it says, in the words of the decision."""
     policy, evidence = seen.policy, seen.evidence
     reasons = {
-        Gate.QUALITY: tuple(
-            f"{each.criterion}: {each.reason}" for each in seen.verdict.decisive
-        ),
+        Gate.QUALITY: tuple(f"{each.criterion}: {each.reason}" for each in seen.verdict.decisive),
         Gate.CONTROL: control_gate(policy, evidence, limits_of(policy, evidence)).reasons,
         Gate.COVERAGE: coverage_gate(policy, evidence.coverage).reasons,
         Gate.ATTRIBUTION: attribution_gate(policy, evidence.attribution).reasons,
+        **{gate: measured_gate(policy, evidence, gate).reasons for gate in MEASURED},
     }
     for gate, state in seen.verdict.gates.items():
-        measured = in_force(policy, evidence, gate) if gate in (Gate.SLO, Gate.MONEY) else None
-        told = reasons.get(gate, ()) if measured is None else (measured.reason,)
+        measured = in_force(policy, evidence, gate) if gate in MEASURED else None
+        told = reasons[gate] if measured is None else (measured.reason,)
         yield {
             "name": gate_name(report, gate),
             "state": gate_state(report, state),
