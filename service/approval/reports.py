@@ -30,7 +30,7 @@ SHOWN = {
         "content": {
             "text/html": {"schema": {"type": "string"}},
             "text/markdown": {"schema": {"type": "string"}},
-            "application/json": {"schema": {"type": "object", "description": "tiergate.report/1"}},
+            "application/json": {"schema": {"type": "object", "description": "tiergate.report/2"}},
         },
     }
 }

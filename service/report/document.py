@@ -13,11 +13,14 @@ from typing import Any
 from service.decision.policy import Gate, Role
 from service.decision.verdict import Decision, GateState
 from service.report import codec
+from service.report.advised import Capacity
 from service.report.codec import DocumentError as DocumentError
 from service.report.measured import Concurrency, EngineSeries, Figure, Load, Money, Sweep
 
-SCHEMA = "tiergate.report/1"
+SCHEMA = "tiergate.report/2"
 """Changes with any field that older readers would not know."""
+READS = (SCHEMA, "tiergate.report/1")
+"""What this version reads; 1 has no advice about capacity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +92,8 @@ class TierReport:
     engine: tuple[EngineSeries, ...] = ()
     engine_not_told: tuple[str, ...] = ()
     """Numbers that the engine does not tell."""
+    capacity: Capacity | None = None
+    """What is advised; decides nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,8 +189,8 @@ class Report:
     schema: str = SCHEMA
 
     def __post_init__(self) -> None:
-        if self.schema != SCHEMA:
-            raise ValueError(f"the report is of schema {self.schema}, this version reads {SCHEMA}")
+        if self.schema not in READS:
+            raise ValueError(f"the report is of schema {self.schema}, this version reads {', '.join(READS)}")
         names = [each.name for each in self.tiers]
         if len(set(names)) != len(names):
             raise ValueError("a tier stands twice in the report")

@@ -7,6 +7,7 @@ from service.report.blocks import Badge, Page
 from service.report.conclusion import conclude
 from service.report.document import Report
 from service.report.sections.account import account
+from service.report.sections.capacity import capacity
 from service.report.sections.changed import changed
 from service.report.sections.costs import costs
 from service.report.sections.engines import engines
@@ -18,7 +19,7 @@ from service.report.sections.rates import rates
 from service.report.shared import TONES, decided
 from service.report.words import Language, words
 
-ALL = (glance, changed, quality, latency, rates, costs, engines, account, provenance)
+ALL = (glance, changed, quality, latency, rates, costs, capacity, engines, account, provenance)
 
 
 def page(report: Report, language: Language = Language.EN) -> Page:

@@ -13,7 +13,7 @@ from service.engines.load import EngineLoad
 from service.engines.signals import with_engine
 from service.store.database import Database
 from service.store.jobs import Job, JobState, list_jobs
-from service.store.load_blocks import read_blocks
+from service.store.load_blocks import Block, read_blocks
 
 Json = Mapping[str, Any]
 LAST_JOBS = 20
@@ -93,9 +93,13 @@ class TierLoad:
 
 def tier_load(db: Database, job: Job, tier: str) -> TierLoad | None:
     """Of one job; `None` when it measured nothing of the tier."""
+    return load_of(job, read_blocks(db, job.job_id, columns=True), tier)
+
+
+def load_of(job: Job, blocks: Sequence[Block], tier: str) -> TierLoad | None:
+    """The same from the job's blocks, with their columns."""
     if tier not in job.manifest.tiers:
         return None
-    blocks = read_blocks(db, job.job_id, columns=True)
     figures = tuple(each.figures for each in blocks if each.tier == tier and each.figures is not None)
     if not figures:
         return None

@@ -54,7 +54,7 @@ def test_it_comes_in_every_form_by_the_first_characters_of_its_name(reporting: t
     told = api.client().get(path, params={"format": "json"})
     assert told.headers["content-type"] == "application/json"
     assert from_json(told.content).run.id == job.job_id
-    assert json.loads(told.content)["schema"] == "tiergate.report/1"
+    assert json.loads(told.content)["schema"] == "tiergate.report/2"
     markdown = api.client().get(path, params={"format": "md", "lang": "zh"})
     assert markdown.headers["content-type"] == "text/markdown; charset=utf-8"
     assert markdown.text.startswith("# 影子验收报告：m\n")

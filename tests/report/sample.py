@@ -8,6 +8,7 @@ from typing import Any
 
 from service.decision.policy import Gate, Role
 from service.decision.verdict import Decision, GateState
+from service.report.advised import Batch, Begin, Capacity, CauseTold, PatternTold, Prefix
 from service.report.changes import as_earlier
 from service.report.conclusion import concluded
 from service.report.document import (
@@ -50,6 +51,43 @@ MANIFEST: dict[str, Any] = {
     "corpus": {"digest": "6b1f", "requests": 2_400},
     "policy": {"digest": "a3c9"},
 }
+
+
+CAPACITY = Capacity(
+    batch=Batch(
+        start=Begin(concurrency=16, reason="16 at once keeps P95 of TPOT at most 64 ms; 32 does not"),
+        cheapest=Begin(concurrency=16, reason="27.41 a million at 16; 33.33 a million at 32"),
+        turn=Begin(concurrency=None, reason="not reached: no step past the cheapest has more tokens"),
+        pool="34.0% more tokens at 32 at once than at 16: as said, 30% to 50%",
+        pool_gain=0.34,
+        chunk="keep",
+        chunk_reason="P95 is 1.9 times the median of TTFT, 1.4 times of TPOT",
+    ),
+    prefix=Prefix(
+        advice="linear",
+        reason="41.0% of prefill tokens are reused: what is reused is gained, in proportion",
+        hours=24.0,
+        rate=Figure(value=0.41),
+        speed_up=1.23,
+        doubts=("6 at once: below 8 prefill hardly queues",),
+    ),
+    causes=(
+        CauseTold(
+            stage="ttft",
+            cause="queue",
+            hurts="P95 of TTFT is 784.7 ms, its limit 600 ms",
+            evidence="4.0 requests wait on average",
+            remedies=("more backends",),
+            experiment="the same prompts at half the rate",
+        ),
+    ),
+    not_judged=("memory",),
+    patterns=(
+        PatternTold(pattern="idle cache", state="absent", reason="each prefix is asked for 40 times an hour"),
+        PatternTold(pattern="empty batch", state="found", reason="up to 256 may run at once, and 6 did"),
+        PatternTold(pattern="blunt weights", state="not_told", reason="needs the bits"),
+    ),
+)
 
 
 def finding(
@@ -251,6 +289,7 @@ def sample() -> Report:
             money=base,
             engine=engine(0.82),
             engine_not_told=("prefix_hit_rate",),
+            capacity=CAPACITY,
         ),
         TierReport(
             name="w8a8",

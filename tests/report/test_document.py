@@ -153,8 +153,8 @@ def changed(*path: str | int, to: Any) -> str:
         ('{"run": NaN}', "NaN is not JSON"),
         (changed("strange", to=1), "the document: unknown field 'strange'"),
         (
-            changed("schema", to="tiergate.report/2"),
-            "of schema tiergate.report/2, this version reads tiergate.report/1",
+            changed("schema", to="tiergate.report/9"),
+            "of schema tiergate.report/9, this version reads tiergate.report/2, tiergate.report/1",
         ),
         (changed("made_at", to="now"), "made_at: expected a number, found 'now'"),
         (changed("made_at", to=True), "made_at: expected a number, found true"),
@@ -212,3 +212,11 @@ def test_a_figure_in_another_unit_keeps_what_it_rests_on() -> None:
 def test_nothing_in_it_can_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         sample().currency = "EUR"  # type: ignore[misc]
+
+
+def test_a_report_that_an_earlier_version_kept_is_read() -> None:
+    told = json.loads(to_json(sample()))
+    told["schema"] = "tiergate.report/1"
+    for tier in told["tiers"]:
+        del tier["capacity"]
+    assert from_json(json.dumps(told)).tiers[0].capacity is None

@@ -48,6 +48,7 @@ def test_every_part_is_there_in_order() -> None:
         "latency",
         "rates",
         "costs",
+        "capacity",
         "engines",
         "ledger",
         "provenance",
@@ -178,3 +179,24 @@ def test_tiers_whose_names_differ_in_signs_alone_have_charts_of_their_own() -> N
     )
     found = charts(page(replace(REPORT, tiers=tiers)))
     assert {"forest-1-a-b", "forest-2-a-b"} <= set(found)
+
+
+def test_advice_about_capacity_stands_with_its_reasons_and_decides_nothing() -> None:
+    made = page(REPORT)
+    start, patterns = table(made, "capacity"), table(made, "capacity", 1)
+    rows = {row.cells[0]: row.cells[1] for row in start.rows}
+    assert rows["max-num-seqs to begin with"] == "16"
+    assert rows["cost turns up, at once"] == "–", "not reached is no number"
+    assert rows["prefix cache, over a day"] == "gains in proportion"
+    assert rows["prompt tokens reused"] == "41.00 %"
+    assert [row.cells[1] for row in patterns.rows] == ["not there", "found", "not known"]
+    told = texts(made)
+    assert "bf16 (baseline): max-num-seqs: 16 at once keeps P95 of TPOT at most 64 ms; 32 does not" in told
+    assert "bf16 (baseline): not judged, since nothing is known: memory." in told
+    assert "bf16 (baseline): empty batch: up to 256 may run at once, and 6 did" in told
+    assert any("4.0 requests wait on average. May help: more backends" in text for text in told)
+
+
+def test_without_advice_there_is_no_part_of_it() -> None:
+    bare = replace(REPORT, tiers=tuple(replace(each, capacity=None) for each in REPORT.tiers))
+    assert "capacity" not in [each.anchor for each in page(bare).sections]

@@ -9,6 +9,10 @@ from pathlib import Path
 import pytest
 
 import service.report
+from service.capacity.batch import Chunk
+from service.capacity.patterns import Pattern, State
+from service.capacity.prefix_gate import Advice
+from service.capacity.symptoms import Stage
 from service.decision.policy import DECISIVE_BY_DEFAULT, Gate, Role
 from service.decision.verdict import Decision, GateState
 from service.report.changes import KEY_FIGURES, Change
@@ -69,7 +73,7 @@ def test_every_sentence_is_said_somewhere() -> None:
 
 OPEN = {
     *("state", "decision", "role", "gate", "gate_state", "criterion", "metric", "arrivals", "arm", "figure"),
-    *("change", "engine", "reason", "notes"),
+    *("change", "engine", "reason", "notes", "stage", "chunk", "prefix", "pattern", "pattern_state"),
 }
 """Tables whose names come from elsewhere: the next test holds those to account."""
 
@@ -88,6 +92,11 @@ OPEN = {
         ("change", list(Change)),
         ("engine", list(METRICS)),
         ("reason", [*Skipped, *Dropped]),
+        ("stage", list(Stage)),
+        ("chunk", list(Chunk)),
+        ("prefix", list(Advice)),
+        ("pattern", [each.replace(" ", "_") for each in Pattern]),
+        ("pattern_state", list(State)),
     ],
 )
 def test_everything_that_has_a_name_has_a_word(table: str, names: list[str]) -> None:

@@ -11,6 +11,7 @@ from service.decision.tally import Tally
 from service.fleet import Ladder
 from service.report.conclusion import concluded
 from service.report.document import Earlier, Ledger, PairLine, Report, Run, TierReport
+from service.report.gathering.advice import advised
 from service.report.gathering.curves import concurrency, engine, sweep
 from service.report.gathering.judged import judged
 from service.report.gathering.loads import loads
@@ -101,6 +102,7 @@ def _tiers(
     manifest = job.manifest
     begin = job.created_at if job.started_at is None else job.started_at
     measured = [(block, block.figures) for block in blocks if block.figures is not None]
+    ladder = sources.ladders.get(job.model)
     by_load = loads(
         [figures for block, figures in measured if block.part == "slo"],
         manifest.tiers,
@@ -131,6 +133,17 @@ def _tiers(
                 money=money.get(name),
                 engine=series,
                 engine_not_told=silent,
+                capacity=None
+                if ladder is None
+                else advised(
+                    sources.db,
+                    ladder,
+                    job,
+                    blocks,
+                    name,
+                    verdict=None if rung is None else rung.verdict,
+                    now=now,
+                ),
             )
         )
     return tuple(told)
