@@ -141,7 +141,7 @@ def check_origin(head: Head, allowed: Collection[str]) -> None:
 def credentials(head: Head, path: str = "") -> str | None:
     """The secret the caller shows, None when it shows none. 401 for anything that cannot be a token.
 
-    `Basic` with the token as password works for reads only: it lets a browser open the overview page, and
+    `Basic` with the token as password works for reads only: it lets a browser open pages, and
     a browser would also send it along with a write that another page thought of. At the gates it is how a
     tool that can set no header sends what stands in its URL (`https://any:TOKEN@host/gates/...`).
     """

@@ -1,6 +1,6 @@
 """Where every tier of a ladder stands: its evidence, verdict, approval and share of the clients.
 
-The one read model behind API, overview page and guard, so that they cannot disagree. Verdicts are computed
+The one read model behind API, dashboard and guard, so that they cannot disagree. Verdicts are computed
 from the tallies at every reading; nothing of them is kept.
 """
 
