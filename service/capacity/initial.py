@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from service.capacity.memory import Budget, Cache
@@ -23,6 +24,14 @@ class Lengths:
     def __post_init__(self) -> None:
         if not 1 <= self.typical <= self.longest:
             raise ValueError("a typical request has at least 1 token, and no more than the longest")
+
+
+def lengths_of(prompts: Sequence[int], *, answer: int) -> Lengths:
+    """Of classes of prompts with answers of so many tokens at most; of an even number the longer middle."""
+    if not prompts or answer < 1:
+        raise ValueError("at least one class of prompts, and answers of at least 1 token")
+    rising = sorted(prompts)
+    return Lengths(longest=rising[-1] + answer, typical=rising[len(rising) // 2] + answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

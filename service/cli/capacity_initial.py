@@ -6,12 +6,15 @@ import json
 import shlex
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.cli.capacity_given import budgeted, shape_from, size
 from service.cli.configuration import fail
+
+if TYPE_CHECKING:
+    from service.capacity.initial import Lengths
 
 
 def register(group: typer.Typer) -> None:
@@ -25,8 +28,19 @@ def serve(
     ],
     memory: Annotated[int, typer.Option(parser=size, metavar="SIZE", help="Of the card, all of it.")],
     tier: Annotated[str, typer.Option(metavar="NAME:WEIGHTS:KV", help="The tier; KV as vLLM names it.")],
-    longest: Annotated[int, typer.Option(min=1, help="Prompt and answer of the longest request.")],
-    typical: Annotated[int, typer.Option(min=1, help="Prompt and answer of one in the middle.")],
+    longest: Annotated[
+        int | None, typer.Option(min=1, help="Prompt and answer of the longest request.")
+    ] = None,
+    typical: Annotated[
+        int | None, typer.Option(min=1, help="Prompt and answer of one in the middle.")
+    ] = None,
+    prompt: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="Instead of both: tokens of a class of prompts; give it for each class."),
+    ] = None,
+    answer: Annotated[
+        int | None, typer.Option(min=1, help="Tokens of the longest answer to such a prompt.")
+    ] = None,
     sequences: Annotated[int, typer.Option(min=1, help="The most at once that you will have.")] = 256,
     activations: Annotated[
         int, typer.Option(parser=size, metavar="SIZE", help="Peak beside weights and cache.")
@@ -42,11 +56,16 @@ def serve(
 
     Exit status: 0 printed, 1 not even one longest request fits, 2 wrong command line or configuration.
 
+    Of classes of prompts the longest, and the one in the middle, with an answer each, are what must fit.
+
     \b
     An 8B model in 4 bits on 24 GiB, requests of 3,000 tokens in the middle and 16,384 at most:
       tiergate capacity serve ./Qwen3-8B --memory 24GiB --tier w4a16:5.7GiB:fp8 --longest 16384 --typical 3000
+    The same for the classes of a workload matrix:
+      tiergate capacity serve ./Qwen3-8B --memory 24GiB --tier w4a16:5.7GiB:fp8 --prompt 512 --prompt 2048 \\
+        --prompt 8192 --answer 512
     """
-    from service.capacity.initial import BLOCK_REASON, Lengths, NothingFits, initial, initial_transformers
+    from service.capacity.initial import BLOCK_REASON, NothingFits, initial, initial_transformers
 
     shape = shape_from(config, "serve")
     try:
@@ -60,7 +79,7 @@ def serve(
             vocabulary=shape.vocabulary,
             block=16,
         )
-        lengths = Lengths(longest=longest, typical=typical)
+        lengths = _lengths(longest, typical, prompt or [], answer)
         asked = "auto" if cache.precision.name == "fp16" else kv_name
         vllm = initial(budget, cache, lengths, kv_name=asked)
     except NothingFits as error:
@@ -94,3 +113,13 @@ def serve(
     typer.echo(f"ContinuousBatchingConfig({fields})")
     for each in transformers:
         typer.echo(f"  {each.option}: {each.reason}")
+
+
+def _lengths(longest: int | None, typical: int | None, prompts: list[int], answer: int | None) -> Lengths:
+    from service.capacity.initial import Lengths, lengths_of
+
+    if prompts and answer is not None and longest is None and typical is None:
+        return lengths_of(prompts, answer=answer)
+    if prompts or answer is not None or longest is None or typical is None:
+        raise ValueError("give --longest and --typical, or --prompt for each class and --answer")
+    return Lengths(longest=longest, typical=typical)

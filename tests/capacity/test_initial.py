@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from service.capacity.initial import Lengths, NothingFits, Setting, initial, initial_transformers
+from service.capacity.initial import (
+    Lengths,
+    NothingFits,
+    Setting,
+    initial,
+    initial_transformers,
+    lengths_of,
+)
 from service.capacity.memory import Budget, Cache
 from service.capacity.precision import FP8, Precision
 from service.capacity.shape import Attention, Shape
@@ -78,3 +85,10 @@ def test_a_typical_request_is_no_longer_than_the_longest() -> None:
         Lengths(longest=10, typical=11)
     with pytest.raises(ValueError, match="at least 1 token"):
         Lengths(longest=10, typical=0)
+
+
+def test_classes_of_prompts_tell_what_must_fit_and_what_is_typical() -> None:
+    assert lengths_of([8192, 512, 2048], answer=512) == Lengths(longest=8704, typical=2560)
+    assert lengths_of([512], answer=1) == Lengths(longest=513, typical=513)
+    with pytest.raises(ValueError, match="at least one class"):
+        lengths_of([], answer=5)

@@ -191,7 +191,7 @@ def test_pages_that_tell_too_little_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "go.prom"
     other.write_text("go_goroutines 7\n")
     assert "tells of no prefix cache" in refused("prefix", before, str(other))
-    assert "not both" in refused("prefix", before, "--reused-tokens", "5")
+    assert "not several" in refused("prefix", before, "--reused-tokens", "5")
 
 
 def test_a_trace_is_replayed_and_tenants_are_split(tmp_path: Path) -> None:
@@ -266,3 +266,14 @@ def test_a_first_line_that_cannot_run_is_not_printed(tmp_path: Path) -> None:
     assert "one request of 16,384 tokens lacks" in outcome.stderr
     assert "'fp3' is not known" in refused(*serve(tmp_path, "a:1GiB:fp3"))
     assert "no more than the longest" in refused(*serve(tmp_path, "a:1GiB:fp8", "--typical", "20000"))
+
+
+def test_classes_of_prompts_stand_for_the_longest_and_the_typical_request(tmp_path: Path) -> None:
+    common = ("serve", model_of_8b(tmp_path), "--memory", "24GiB", "--tier", "w4a16:5.7GiB:fp8")
+    classes = ("--prompt", "512", "--prompt", "2048", "--prompt", "8192", "--answer", "512")
+    told = ran(*common, *classes)
+    assert told.exit_code == 0, told.output
+    assert told.stdout == ran(*common, "--longest", "8704", "--typical", "2560").stdout
+    assert "--max-model-len 8704" in told.stdout
+    for wrong in ((*classes, "--longest", "9000"), ("--prompt", "512"), ("--longest", "9000"), ()):
+        assert "give --longest and --typical, or --prompt for each class and --answer" in refused(*common, *wrong)
