@@ -5,5 +5,6 @@
 `prefix_gate` is a prefix cache worth it · `prefix_replay` what one of any size would have reused ·
 `initial` a first configuration · `batch` how many at once, and what that costs · `symptoms` which stage
 hurts, `diagnosis_rules` why it may, `diagnosis` why it does · `patterns` what costs more when switched on ·
-`experiment` two runs that differ in one variable.
+`bits` of declared words · `experiment` two runs that differ in one variable · `matrix` prompts of some
+lengths by how many at once, and where a row turns; `matrix_file` the same on disk.
 """

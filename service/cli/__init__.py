@@ -4,7 +4,7 @@
 API · `gate` · `log` show, verify, export · `attest` key, create, verify · `artifact` digest · `adjudicate`
 next, export, import, status · `corpus` show, import, export, manifest, forget · `shadow` run, status, cancel
 ... · `policy` show, check, diff · `offline` stats, plan, `money` · `capacity` kv, prefix, replay, serve,
-batch, diagnose, compare · `score` · `recount` · `report` · `webhooks` list, retry, test.
+batch, diagnose, compare, matrix · `score` · `recount` · `report` · `webhooks` list, retry, test.
 
 A module imports what is slow to load (scipy, SQLAlchemy, pydantic) inside the command that
 needs it, so that `tiergate --help` and a typing mistake are answered at once.
