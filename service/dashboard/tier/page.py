@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute
 
 from service.charts.chart import Chart
 from service.dashboard.acting.offers import offers
+from service.dashboard.overview import TONES
 from service.dashboard.sentences import sentences
 from service.dashboard.site import Site
 from service.dashboard.tier.load import LoadRun, Runs
@@ -27,19 +28,13 @@ from service.report.conclusion import in_one_sentence
 from service.report.document import TierReport
 from service.report.sections.latency import latency
 from service.report.sections.quality import forest_chart, single_looks
-from service.report.shared import GATE_TONES, TONES, criterion, decided, gate_name, gate_state
+from service.report.shared import GATE_TONES, criterion, decided, gate_name, gate_state
+from service.report.shared import TONES as DECISION_TONES
 from service.report.words import Words, words
 from service.store.measurements import MEASURED
-from service.store.standing import RungState, Standing
+from service.store.standing import Standing
 
 PATH = "/tier"
-STATE_TONES = {
-    RungState.ACCEPT: "good",
-    RungState.APPROVED: "good",
-    RungState.REJECT: "bad",
-    RungState.EXPIRED: "wait",
-    RungState.UNDECIDED: "wait",
-}
 
 
 def tier_routes(site: Site) -> Sequence[BaseRoute]:
@@ -56,7 +51,7 @@ def tier_routes(site: Site) -> Sequence[BaseRoute]:
                 model=model,
                 standing=seen,
                 rung=seen.rung(name),
-                state_tones=STATE_TONES,
+                tones=TONES,
             )
         return _candidate(site, visit, seen)
 
@@ -88,9 +83,9 @@ def _candidate(site: Site, visit: Visit, seen: TierReading) -> Response:
         rung=seen.rung,
         offers=offers(seen.standing, seen.rung, seen.policy),
         tier=seen.tier,
-        state_tones=STATE_TONES,
+        tones=TONES,
         decided=lambda decision: decided(report, decision),
-        decision_tones=TONES,
+        decision_tones=DECISION_TONES,
         criterion=lambda name: criterion(report, name),
         action=lambda name: action(say, name),
         sentence=in_one_sentence(told, seen.figures, currency, report),
