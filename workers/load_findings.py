@@ -25,7 +25,7 @@ from service.store.failures import read_failures
 from service.store.jobs import Job
 from service.store.manifest import Manifest
 from service.store.measurements import Measurement, held_to, put_measurement
-from workers.load_reading import best_of, cost_blocks, cost_rate, rounds_of, steps_of
+from workers.load_reading import best_of, cost_blocks, cost_rate, doubt_of, rounds_of, steps_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +57,15 @@ def slo_findings(
     baseline = manifest.baseline
     correlation = block_correlation([_nearness(manifest, each[baseline]) for each in rounds])
     gates, arms = [], []
+    first = [each[baseline] for each in rounds]
     for tier in manifest.tiers:
         own = [each[tier] for each in rounds]
         arms.append(_slo_arm(tier, own))
         evidence = court.evidence_of(manifest.model, tier)
+        if doubt := doubt_of(baseline, first, tier, own):
+            shown = Measured(shown=Shown.UNDECIDED, reason=doubt)
+            gates.append(_put(court, job, tier, Gate.SLO, evidence, shown, at=at, run=None, unequal=unequal))
+            continue
         held = held_to(court.db, court.policy, evidence, Gate.SLO, at=at)
         terms = held.terms if correlation is None else replace(held.terms, block_correlation=correlation)
         if tier == baseline:
@@ -136,7 +141,12 @@ def cost_findings(
     for tier in manifest.tiers[1:]:
         evidence = court.evidence_of(manifest.model, tier)
         held = held_to(court.db, court.policy, evidence, Gate.MONEY, at=at)
-        missing = _missing(arms[manifest.baseline], arms[tier])
+        missing = _missing(arms[manifest.baseline], arms[tier]) or doubt_of(
+            manifest.baseline,
+            cost_blocks(manifest, blocks, manifest.baseline),
+            tier,
+            cost_blocks(manifest, blocks, tier),
+        )
         if missing:
             shown, run = Measured(shown=Shown.UNDECIDED, reason=missing), None
         else:

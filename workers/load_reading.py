@@ -15,6 +15,8 @@ MOST_SWEEP = 20
 """Blocks of one tier."""
 LIKE_COUNTS = 1.25
 """Times that tokens for each event may differ between tiers before it is said."""
+MOST_UNLIKE = 1.5
+"""Times that bytes of output for each token may differ from the baseline's: one tokenizer tells one text."""
 LEAST_UNLIKE = 0.05
 """Share of complete answers whose tokens were not told, or told wrongly, before it is said."""
 LOWEST = 1 / 64
@@ -105,6 +107,26 @@ def unlike_counts(manifest: Manifest, blocks: Sequence[BlockFigures]) -> Iterato
                 f"{manifest.baseline} tells {base:.2g}: unless it sends several at once (speculative "
                 "decoding), its goodput and cost are not what they seem"
             )
+
+
+def doubt_of(baseline: str, others: Sequence[BlockFigures], tier: str, own: Sequence[BlockFigures]) -> str:
+    """Why a tier's tokens cannot be weighed against the baseline's; empty when they can, or nothing tells.
+
+    How many tokens come in one event is the engine's affair, how much text they make is not: usage that tells
+    too many makes TPOT, goodput and cost look better than they are, and one that tells too few, worse.
+    """
+    theirs, ours = _bytes_per_token(others), _bytes_per_token(own)
+    if not theirs or not ours or 1 / MOST_UNLIKE <= ours / theirs <= MOST_UNLIKE:
+        return ""
+    return (
+        f"tokens of {tier} are not credible: {ours:.2g} bytes of output for each, where {baseline} has "
+        f"{theirs:.2g}; of one tokenizer they differ by {MOST_UNLIKE:g} times at most"
+    )
+
+
+def _bytes_per_token(blocks: Sequence[BlockFigures]) -> float | None:
+    told = [each.bytes_per_token for each in blocks if each.bytes_per_token]
+    return median(told) if told else None
 
 
 def _tokens_for_event(blocks: Sequence[BlockFigures], tier: str) -> float | None:

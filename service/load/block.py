@@ -1,7 +1,8 @@
-"""Runs one block: sends its requests, watches engines and whoever may object, and reckons what it showed.
+"""Runs blocks: sends their requests, watches engines and whoever may object, and reckons what they showed.
 
 Blocks run in a process of their own (a Celery worker of the queue `load`), so that nothing that scores
-answers disturbs what is timed. `run_block` is the whole of it.
+answers disturbs what is timed. `run_together` is the whole of it; one block is run alone, or the blocks of
+several arms at the same time, from the same moment on, each against hardware of its own.
 """
 
 from __future__ import annotations
@@ -57,6 +58,8 @@ class Load:
     """Times in seconds for plans that replay them; with as many requests, each goes with its own."""
     request_seconds: float = 300.0
     """After which a request has failed."""
+    silent_seconds: float = 30.0
+    """Without a token, after which one is not waited for when the window is over, or twice the SLO's TTFT."""
     engine_seconds: float = EVERY_SECONDS
     """Between two looks at the engines."""
     watch_seconds: float = 1.0
@@ -78,10 +81,17 @@ async def _nothing_against() -> str:
 
 
 def run_block(plan: BlockPlan, load: Load, *, watch: Watch = _nothing_against) -> Block:
-    """Run it in an event loop of its own, undisturbed by the garbage collector.
+    """`run_together` for a block that is alone."""
+    return run_together([(plan, load)], watch=watch)[0]
 
-    `Aborted` when `watch` objects. ValueError for a plan that cannot be carried out: no backends, no
-    requests, a trace without duration.
+
+def run_together(
+    arms: Sequence[tuple[BlockPlan, Load]], *, watch: Watch = _nothing_against
+) -> tuple[Block, ...]:
+    """Run blocks, one of each arm, in an event loop of their own, undisturbed by the garbage collector.
+
+    `Aborted` when `watch` objects: to all of them, as often as their loads say. ValueError for a plan that
+    cannot be carried out: no backends, no requests, a trace without duration.
     """
     _lift_descriptor_limit()
     switching, collecting = sys.getswitchinterval(), gc.isenabled()
@@ -91,7 +101,7 @@ def run_block(plan: BlockPlan, load: Load, *, watch: Watch = _nothing_against) -
     # A thread beside us, such as one that keeps a lease, may hold us up for so long each time.
     sys.setswitchinterval(SWITCH_SECONDS)
     try:
-        return uvloop.run(measure(plan, load, watch=watch))
+        return uvloop.run(measure_together(arms, watch=watch))
     finally:
         sys.setswitchinterval(switching)
         gc.unfreeze()
@@ -109,23 +119,34 @@ def _lift_descriptor_limit() -> None:
 
 
 async def measure(plan: BlockPlan, load: Load, *, watch: Watch = _nothing_against) -> Block:
-    """The same in the running loop."""
-    arm = _Arm(plan, load)
+    """`run_block` in the running loop."""
+    return (await measure_together([(plan, load)], watch=watch))[0]
+
+
+async def measure_together(
+    arms: Sequence[tuple[BlockPlan, Load]], *, watch: Watch = _nothing_against
+) -> tuple[Block, ...]:
+    """`run_together` in the running loop."""
+    seconds = min(load.watch_seconds for _, load in arms)
+    running: list[_Arm] = []
     try:
+        for plan, load in arms:
+            running.append(_Arm(plan, load))
         # However long the engines take to tell of themselves, nothing is due before they have.
-        await arm.engines.look()
+        await asyncio.gather(*(arm.engines.look() for arm in running))
         start = time.monotonic() + LEAD_SECONDS
         try:
             async with asyncio.TaskGroup() as group:
-                beside = group.create_task(_ask(watch, load.watch_seconds))
-                await arm.run(start)
+                beside = group.create_task(_ask(watch, seconds))
+                await asyncio.wait([group.create_task(arm.run(start)) for arm in running])
                 beside.cancel()
         except ExceptionGroup as failed:
             raise failed.exceptions[0] from None
-        await arm.engines.look()
     finally:
-        arm.driver.close()
-    return arm.block()
+        for arm in running:
+            arm.driver.close()
+    # Not before the last has ended: what is reckoned meanwhile would make the others late.
+    return tuple(arm.block() for arm in running)
 
 
 class _Arm:
@@ -141,16 +162,19 @@ class _Arm:
             request_seconds=load.request_seconds,
             # A rate that was too high would have the sweep wait for answers that are misses already.
             hopeless_seconds=load.slo.ttft_seconds if plan.part is Part.SWEEP else None,
+            silent_seconds=max(load.silent_seconds, 2 * load.slo.ttft_seconds),
         )
         self.engines = EngineWatch(self.driver.servers)
 
     async def run(self, start: float) -> None:
+        """Until its last request has ended; then its backends are looked at once more and get nothing new."""
         follow = asyncio.get_running_loop().create_task(self.engines.follow(self.load.engine_seconds))
         try:
             await self.driver.run(start)
         finally:
             follow.cancel()
             await asyncio.gather(follow, return_exceptions=True)
+        await self.engines.look()
 
     def block(self) -> Block:
         start = self.driver.start

@@ -8,6 +8,7 @@ has ended, so that these are not served by an emptying tier; then everything sti
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -51,10 +52,13 @@ class Driver:
         trace: Sequence[float],
         request_seconds: float,
         hopeless_seconds: float | None = None,
+        silent_seconds: float = math.inf,
     ) -> None:
         """`request_seconds`: after which a request has failed.
 
         `hopeless_seconds`: after which one without any token is not waited for once the load is over.
+        `silent_seconds`: without any token, first or next, after which one is not waited for once the window
+        is over by as much; until then all that could still meet the SLO are served beside it.
         """
         if not backends:
             raise ValueError(f"tier {plan.tier!r} has no backend to load")
@@ -69,6 +73,7 @@ class Driver:
         self._requests = requests
         self._request_seconds = request_seconds
         self._hopeless_seconds = hopeless_seconds
+        self._silent_seconds = silent_seconds
         self._picks = picks(len(requests), plan.seed)
         self._paired = plan.arrivals is Arrivals.TRACE and len(requests) == len(trace)
         """A trace's times go with its own requests."""
@@ -83,7 +88,7 @@ class Driver:
         self._done = asyncio.Event()
 
     async def run(self, start: float) -> None:
-        """From `start`, a monotonic time, until the last request of the window has ended."""
+        """From `start`, a monotonic time, until the last request of the window has ended, or was given up."""
         self.start = start
         ring, tick = Alarm(self._ring), Alarm(self._tick)
         self._alarm, self._clock = ring, tick
@@ -175,15 +180,23 @@ class Driver:
         """Requests that nobody waits for any longer, and why."""
         found: list[tuple[Flight, str]] = []
         hopeless = self._hopeless_seconds if elapsed >= self._last_offset else None
+        quiet = elapsed >= min(self._last_offset, self._plan.seconds + self._silent_seconds)
         for flight in self._under_way:  # in the order in which they were due
             waited = elapsed - flight.scheduled
             if waited >= self._request_seconds:
                 found.append((flight, FaultKind.TIMEOUT))
-            elif hopeless is None:
+                continue
+            if hopeless is None and not quiet:
                 break
-            elif waited > hopeless and flight.first_token is None:
+            too_late = hopeless is not None and waited > hopeless and flight.first_token is None
+            if too_late or (quiet and self._silence(flight, elapsed) > self._silent_seconds):
                 found.append((flight, GIVEN_UP))
         return found
+
+    def _silence(self, flight: Flight, elapsed: float) -> float:
+        """Seconds for which it has shown no token."""
+        last = flight.scheduled if flight.last_token is None else flight.last_token - self.start
+        return elapsed - last
 
     def _settle(self, now: float) -> None:
         all_begun = self._next is None or self._next[0] >= self._plan.seconds

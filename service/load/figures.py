@@ -99,8 +99,10 @@ class BlockFigures:
     """Events with output for one token of usage: 1 where each token is an event of its own."""
     contradicted: int = 0
     """Complete answers with more events than usage tells of tokens."""
+    bytes_per_token: float | None = None
+    """Of the output of complete answers, in UTF-8; None where nothing tells."""
     identity_error: float = 0.0
-    """Largest |E2E - (TTFT + TPOT (n - 1))|, in seconds."""
+    """Largest |E2E - (TTFT + TPOT (n - 1))|, in seconds; by their definitions no more than rounding."""
     lag_p50: float | None = None
     lag_p99: float | None = None
     """Of how late requests were taken up, in seconds; in a closed loop, of how late its clock rang."""

@@ -90,6 +90,7 @@ class Flight:
             ended=since(self.ended),
             tokens=self.output.tokens,
             counted=self.counted,
+            written=self.output.written,
             prompt_tokens=self.output.prompt_tokens,
             cached_tokens=self.output.cached_tokens,
             status=self.status,

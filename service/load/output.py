@@ -19,7 +19,7 @@ Event = Mapping[str, Any]
 class Output(ABC):
     """One answer as far as it came."""
 
-    __slots__ = ("cached_tokens", "ended", "failure", "prompt_tokens", "tokens")
+    __slots__ = ("cached_tokens", "ended", "failure", "prompt_tokens", "tokens", "written")
 
     def __init__(self) -> None:
         self.ended = False
@@ -29,10 +29,18 @@ class Output(ABC):
         self.tokens: int | None = None
         self.prompt_tokens: int | None = None
         self.cached_tokens: int | None = None
+        self.written = 0
+        """Bytes of output so far, in UTF-8."""
 
     @abstractmethod
     def take(self, event: Event) -> bool:
         """Whether the event carries output."""
+
+    def _wrote(self, text: Any) -> bool:
+        """Whether there is output in what should be text."""
+        if isinstance(text, str):
+            self.written += len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        return bool(text)
 
     def _finish(self, reason: str) -> None:
         self.ended = True
@@ -57,12 +65,12 @@ class ChatOutput(Output):
         for choice in event.get("choices") or ():
             delta = choice.get("delta")
             if delta and not carried:
-                carried = bool(
+                carried = self._wrote(
                     delta.get("content")
                     or delta.get("reasoning_content")
                     or delta.get("reasoning")
                     or delta.get("refusal")
-                    or ("tool_calls" in delta and _calls(delta["tool_calls"]))
+                    or ("tool_calls" in delta and _arguments(delta["tool_calls"]))
                     or ("function_call" in delta and (delta["function_call"] or {}).get("arguments"))
                 )
             if reason := choice.get("finish_reason"):
@@ -82,7 +90,7 @@ class CompletionsOutput(Output):
     def take(self, event: Event) -> bool:
         carried = False
         for choice in event.get("choices") or ():
-            if choice.get("text"):
+            if self._wrote(choice.get("text")):
                 carried = True
             if reason := choice.get("finish_reason"):
                 self._finish(reason)
@@ -120,7 +128,7 @@ class ResponsesOutput(Output):
     def take(self, event: Event) -> bool:
         kind = event.get("type")
         if kind in _RESPONSES_DELTAS:
-            return bool(event.get("delta"))
+            return self._wrote(event.get("delta"))
         if kind in _RESPONSES_ENDS:
             self.ended = True
             response = event.get("response") or {}
@@ -140,7 +148,7 @@ class MessagesOutput(Output):
         kind = event.get("type")
         if kind == "content_block_delta":
             delta = event.get("delta") or {}
-            return bool(delta.get("text") or delta.get("thinking") or delta.get("partial_json"))
+            return self._wrote(delta.get("text") or delta.get("thinking") or delta.get("partial_json"))
         if kind == "message_start":
             self._usage((event.get("message") or {}).get("usage"))
         elif kind == "message_delta":
@@ -166,11 +174,15 @@ OUTPUTS: Mapping[Endpoint, Callable[[], Output]] = {
 }
 
 
-def _calls(calls: Any) -> bool:
+def _arguments(calls: Any) -> Any:
+    """What the calls of one event add to their arguments; anything but text as it comes."""
+    told = ""
     for call in calls or ():
-        if (call.get("function") or {}).get("arguments") or (call.get("custom") or {}).get("input"):
-            return True
-    return False
+        piece = (call.get("function") or {}).get("arguments") or (call.get("custom") or {}).get("input")
+        if piece and not isinstance(piece, str):
+            return piece
+        told += piece or ""
+    return told
 
 
 MOST_TOKENS = 10**8

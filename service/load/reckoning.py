@@ -5,7 +5,7 @@ A block is invalid, and no figure of it may be averaged with others, when
 - the generator was late: p99 of its lag beyond its bound, or fewer requests taken up than asked;
 - the tier was over-saturated: requests in flight grew over the window, beyond chance and by a share that
   matters, and so did TTFT (or they grew by half and more, as with an engine that takes everything in at
-  once);
+  once); as few more as independent arrivals bring by themselves are none, unless an SLO was missed as well;
 - nothing was offered, or nothing at all was answered;
 - its times contradict one another.
 """
@@ -28,12 +28,13 @@ from service.load.figures import (
     Quantiles,
     Slope,
 )
-from service.load.growth import LEAST_SPANS, in_flight, slope, span_means
+from service.load.growth import LEAST_SPANS, SPANS, in_flight, slope, span_means
 from service.load.plan import BlockPlan
 from service.load.timed import OUT_OF_FILES, Timed
 
 IDENTITY_SECONDS = 1e-6
-"""By which E2E and TTFT + TPOT (n - 1) may differ: rounding."""
+"""By which E2E and TTFT + TPOT (n - 1) may differ: rounding. They are one sum by definition, so that more is
+a fault of this program."""
 _DIGITS = 6
 """Of a second, in columns."""
 
@@ -52,6 +53,8 @@ class Bounds:
     """Of requests in flight over the window, as a share of their mean, that matters."""
     plain_growth: float = 0.5
     """The same, that matters although TTFT did not grow."""
+    chance: float = 3.0
+    """Standard deviations by which independent arrivals may grow between two moments while every SLO is met."""
 
 
 def reckon(
@@ -87,6 +90,7 @@ def reckon(
         without_usage=len(complete) - len(told),
         count_ratio=sum(each.counted for each in told) / told_tokens if told_tokens else None,
         contradicted=sum(each.counted > each.output_tokens for each in told),
+        bytes_per_token=_bytes_per_token(complete),
         identity_error=max((_identity_error(each) for each in complete), default=0.0),
         lag_p50=sample_quantile(lags, 0.5) if lags else None,
         lag_p99=sample_quantile(lags, 0.99) if lags else None,
@@ -125,6 +129,11 @@ def _reasons(block: BlockFigures, bounds: Bounds, most_lag: float) -> Iterable[s
         yield f"{OVER_SATURATED}: {grown}"
 
 
+def _bytes_per_token(complete: Sequence[Timed]) -> float | None:
+    written, tokens = sum(each.written for each in complete), sum(each.output_tokens for each in complete)
+    return written / tokens if written and tokens else None
+
+
 def _growth(block: BlockFigures, bounds: Bounds) -> str:
     """Why the tier cannot have kept up; empty when it may have."""
     flying, waits = block.concurrency_slope, block.ttft_slope
@@ -132,8 +141,11 @@ def _growth(block: BlockFigures, bounds: Bounds) -> str:
         return ""
     if not block.mean_concurrency:
         return ""
-    growth = flying.value * block.plan.window_seconds / block.mean_concurrency
+    grown = flying.value * block.plan.window_seconds
+    growth = grown / block.mean_concurrency
     if growth < bounds.growth:
+        return ""
+    if not block.missed and grown < bounds.chance * _chance(block):
         return ""
     waited = waits is not None and waits.lower > 0
     if not waited and growth < bounds.plain_growth:
@@ -141,6 +153,18 @@ def _growth(block: BlockFigures, bounds: Bounds) -> str:
     mean = f"{block.mean_concurrency:.3g}"
     told = f"requests in flight grew by {_limits(flying)} a second around a mean of {mean}"
     return f"{told}, TTFT by {_limits(waits)} s a second" if waited and waits is not None else told
+
+
+def _chance(block: BlockFigures) -> float:
+    """Standard deviation of the growth that independent arrivals bring by themselves.
+
+    In flight are as many as a Poisson number, so two moments differ by sqrt(2 mean). Where a span is long
+    beside an answer, its mean is over 1 / share as many that know nothing of one another (batch means); where
+    it is not, spans hang together, of which Student's t knows nothing.
+    """
+    answer_seconds = block.mean_concurrency * block.plan.window_seconds / block.offered  # Little's law
+    share = min(1.0, 2 * answer_seconds * SPANS / block.plan.window_seconds)
+    return math.sqrt(2 * block.mean_concurrency * share)
 
 
 def _limits(slope: Slope) -> str:

@@ -2,7 +2,7 @@
 
     TTFT = first token - scheduled
     TPOT = (last token - first token) / (n - 1)        n output tokens; none where n < 2
-    E2E  = last token - scheduled = TTFT + TPOT x (n - 1)
+    E2E  = last token - scheduled = TTFT + TPOT x (n - 1), by these definitions
 
 A token is the first byte of content, reasoning, tool arguments or refusal to arrive, not a role or a comment.
 All begin when the request was due, not when it was sent: a generator that falls behind makes the figures
@@ -18,7 +18,7 @@ from service.fleet import Slo
 NO_OUTPUT = "no_output"
 """Fault of an answer that is complete and carries nothing: its first token never came."""
 GIVEN_UP = "given_up"
-"""Fault of a request without a token when the load was over and its SLO missed: nobody waited for it."""
+"""Fault of a request that was silent when the load was over, its SLO missed: nobody waited for it."""
 OUT_OF_FILES = "out_of_files"
 """Fault of the generator: no descriptor was left for a connection."""
 
@@ -46,6 +46,8 @@ class Timed:
     """Of output, as the server's usage tells."""
     counted: int = 0
     """Events that carried output."""
+    written: int = 0
+    """Bytes of that output, in UTF-8."""
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     """Of the prompt, found in the prefix cache, as the server's usage tells."""

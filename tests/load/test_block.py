@@ -13,7 +13,7 @@ import pytest
 
 from service.engines.load import EngineLoad
 from service.fleet import Backend, BackendTls, Slo
-from service.load.block import Aborted, Block, Load, measure, run_block
+from service.load.block import Aborted, Block, Load, measure, measure_together, run_block
 from service.load.figures import BlockFigures
 from service.load.plan import Arrivals, BlockPlan, Part
 from service.wire import parse_request
@@ -21,6 +21,7 @@ from tests.authority import Authority
 from tests.load.scripted import (
     FINISH,
     STREAM,
+    Script,
     ScriptedBackend,
     Turn,
     chat,
@@ -130,6 +131,7 @@ async def test_goodput_counts_tokens_of_usage_of_those_that_met_the_slo_over_the
     assert figures.goodput == figures.throughput == pytest.approx(7 * good / 0.3)
     assert figures.mean_output_tokens == 7
     assert figures.count_ratio == pytest.approx(5 / 7)
+    assert figures.bytes_per_token == pytest.approx(5 * len("t0 ") / 7)
     assert figures.missed == sum(figures.failed.values())
 
 
@@ -254,6 +256,34 @@ async def test_a_sweep_does_not_wait_for_what_is_a_miss_already() -> None:
         figures = (await one(plan(part=Part.SWEEP), load)).figures
     assert figures.passed == 0
     assert figures.failed["given_up"] > 0
+
+
+@pytest.mark.parametrize("part", [Part.SLO, Part.COST])
+@pytest.mark.parametrize("said", [0, 1])
+async def test_a_block_has_an_end_of_its_own_however_long_a_silent_tier_may_be_waited_for(
+    part: Part, said: int
+) -> None:
+    async def script(turn: Turn) -> None:
+        await turn.send(STREAM)
+        for _ in range(said):
+            await turn.event(delta(content="a"), output=True)
+        await asyncio.Event().wait()
+
+    async with scripted(script) as backend:
+        slo = Slo(ttft_seconds=0.05, tpot_seconds=0.05)
+        load = load_of(backend, slo=slo, silent_seconds=0.2, request_seconds=100 * PATIENCE)
+        figures = (await one(plan(part=part), load)).figures
+    assert figures.failed == {"given_up": 12}
+    assert figures.invalid == ("nothing_answered: given_up 12",)
+
+
+async def test_what_can_still_meet_its_slo_is_waited_for() -> None:
+    async def script(turn: Turn) -> None:
+        await chat(turn, pause=0.2)
+
+    async with scripted(script) as backend:
+        figures = (await one(plan(), load_of(backend, silent_seconds=0.01))).figures
+    assert figures.passed == figures.offered == 12
 
 
 async def test_nobody_there_is_unreachable_and_the_block_invalid() -> None:
@@ -534,3 +564,62 @@ async def test_a_trace_without_duration_is_refused() -> None:
     async with scripted(chat) as backend:
         with pytest.raises(ValueError, match="trace"):
             await one(plan(rate=None, arrivals=Arrivals.TRACE), load_of(backend, trace=(1.0,)))
+
+
+async def test_arms_that_run_together_get_the_same_requests_at_the_same_moments_and_none_waits() -> None:
+    """Nobody is answered before both backends have requests: one after the other, this would never end."""
+    came = [asyncio.Event(), asyncio.Event()]
+
+    def script_of(own: asyncio.Event, other: asyncio.Event) -> Script:
+        async def script(turn: Turn) -> None:
+            own.set()
+            await other.wait()
+            await chat(turn)
+
+        return script
+
+    async with (
+        scripted(script_of(came[0], came[1])) as first,
+        scripted(script_of(came[1], came[0])) as second,
+    ):
+        plans = plan(seed=3), plan(seed=3, tier="bf16")
+        async with asyncio.timeout(PATIENCE):
+            blocks = await measure_together([(plans[0], load_of(first)), (plans[1], load_of(second))])
+    assert [block.figures.plan.tier for block in blocks] == ["w8a8", "bf16"]
+    assert [block.figures.passed for block in blocks] == [12, 12]
+    one_arm, other_arm = (block.figures.columns for block in blocks)
+    assert (one_arm.scheduled, one_arm.request) == (other_arm.scheduled, other_arm.request)
+    assert {sample.backend for sample in blocks[0].figures.engine} == {first.url}
+
+
+async def test_an_arm_of_others_has_ended_when_its_own_requests_have_and_is_sent_nothing_more() -> None:
+    async def slow(turn: Turn) -> None:
+        await chat(turn, pause=0.2)
+
+    async with scripted(chat) as quick, scripted(slow) as other:
+        asked = plan(cool_down_seconds=0.0), plan(tier="bf16", window_seconds=0.9, cool_down_seconds=0.0)
+        async with asyncio.timeout(PATIENCE):
+            await measure_together([(asked[0], load_of(quick)), (asked[1], load_of(other))])
+        assert len(quick.served) == 16, "0.4 s at 40 a second, while the other went on"
+        assert len(other.served) == 40
+
+
+async def test_an_objection_ends_all_arms_that_run_together() -> None:
+    async def never(turn: Turn) -> None:
+        await asyncio.Event().wait()
+
+    async def watch() -> str:
+        return "clients lose their SLO" if first.served and second.served else ""
+
+    async with scripted(never) as first, scripted(never) as second:
+        arms = [(plan(window_seconds=PATIENCE), load_of(each)) for each in (first, second)]
+        with pytest.raises(Aborted, match="clients lose their SLO"):
+            async with asyncio.timeout(PATIENCE):
+                await measure_together(arms, watch=watch)
+
+
+async def test_what_cannot_be_carried_out_for_one_arm_is_begun_for_none() -> None:
+    async with scripted(chat) as backend:
+        with pytest.raises(ValueError, match="no backend"):
+            await measure_together([(plan(), load_of(backend)), (plan(), load_of(backend, backends=()))])
+        assert backend.served == []

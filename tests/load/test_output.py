@@ -153,3 +153,33 @@ def test_messages_tell_usage_at_the_start_and_at_the_end() -> None:
 def test_what_is_not_of_the_dialect_raises_what_the_connection_expects(event: Any) -> None:
     with pytest.raises((TypeError, AttributeError)):
         reader(CHAT).take(event)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "events"),
+    [
+        (CHAT, [delta(role="assistant", content=""), delta(content="ab"), delta(reasoning="é"), delta()]),
+        (
+            CHAT,
+            [delta(tool_calls=[{"function": {"name": "f", "arguments": each}} for each in ("{", "{}}", "")])],
+        ),
+        (CHAT, [delta(refusal="\ud83d"), delta(function_call={"arguments": "x"})]),
+        (Endpoint.COMPLETIONS, [{"choices": [{"index": 0, "text": "a中"}]}]),
+        (
+            Endpoint.RESPONSES,
+            [{"type": "response.output_text.delta", "delta": "abcd"}, {"type": "x", "delta": "y"}],
+        ),
+        (
+            Endpoint.MESSAGES,
+            [
+                {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "ab"}},
+                {"type": "content_block_delta", "delta": {"type": "input_json_delta", "partial_json": "{}"}},
+            ],
+        ),
+    ],
+)
+def test_bytes_of_output_are_counted_in_utf_8(endpoint: Endpoint, events: list[Any]) -> None:
+    read = reader(endpoint)
+    for event in events:
+        read.take(event)
+    assert read.written == 4

@@ -199,6 +199,58 @@ def test_a_steady_queue_is_seldom_taken_for_a_growing_one() -> None:
     assert flagged <= 3
 
 
+def test_chance_in_a_short_window_with_few_in_flight_is_no_saturation() -> None:
+    """One in flight on average, by independent arrivals that all meet their SLO, in two seconds."""
+    plan = replace(PLAN, rate=5, arrivals=Arrivals.POISSON, warm_up_seconds=1, window_seconds=2)
+    flagged = by_slope = 0
+    for seed in range(300):
+        generator = np.random.default_rng(seed)
+        at, requests = 0.0, []
+        while (at := at + float(generator.exponential(0.2))) < 3.5:
+            requests.append(timed(len(requests), at, ttft=float(generator.uniform(0.05, 0.15)), tpot=0.01))
+        figures = reckon(plan, requests, slo=SLO)
+        assert figures.missed == 0
+        flagged += figures.over_saturated
+        by_slope += figures.concurrency_slope is not None and figures.concurrency_slope.lower > 0
+    assert flagged == 0
+    assert by_slope > 10, "Student's t alone would have told of growth in these"
+
+
+def test_a_queue_that_grows_far_beyond_chance_is_over_saturation_though_every_slo_is_met() -> None:
+    generator = np.random.default_rng(2)
+    requests = [
+        timed(number, at, ttft=0.2 + at / 5 + float(generator.exponential(0.05)))
+        for number, at in enumerate(np.arange(0, 115, 1 / 12).tolist())
+    ]
+    patient = Slo(ttft_seconds=100.0, tpot_seconds=0.1)
+    figures = reckon(replace(PLAN, rate=12), requests, slo=patient)
+    assert figures.missed == 0
+    assert figures.over_saturated
+
+
+def test_a_window_that_is_long_beside_an_answer_leaves_less_to_chance() -> None:
+    """Ten more at its end than at its beginning, around a mean of ten: of two moments that would be chance."""
+    requests = [timed(number, at := number / 20, ttft=0.2 + at / 200, tpot=0.0) for number in range(2300)]
+    patient = Slo(ttft_seconds=100.0, tpot_seconds=0.1)
+    figures = reckon(replace(PLAN, rate=20), requests, slo=patient)
+    assert (figures.missed, figures.mean_concurrency) == (0, pytest.approx(10, rel=0.02))
+    assert figures.concurrency_slope is not None
+    assert figures.concurrency_slope.value * PLAN.window_seconds == pytest.approx(10, rel=0.05)
+    assert figures.over_saturated
+    bound = Bounds().chance * (2 * figures.mean_concurrency) ** 0.5
+    assert bound > 10, "taken for two moments, it would be chance"
+
+
+def test_bytes_of_output_are_told_for_each_token_of_complete_answers() -> None:
+    requests = [
+        timed(0, 20.0, written=44),
+        timed(1, 30.0, written=22),
+        replace(failed(2, 40.0, "x"), written=9),
+    ]
+    assert reckon(PLAN, requests, slo=SLO).bytes_per_token == pytest.approx(66 / 22)
+    assert reckon(PLAN, [timed(0, 20.0)], slo=SLO).bytes_per_token is None
+
+
 def test_a_closed_loop_is_never_over_saturated_and_its_lag_is_that_of_its_clock() -> None:
     closed = BlockPlan(
         tier="a",

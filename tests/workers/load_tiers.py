@@ -27,6 +27,7 @@ class ModelTier:
     misses: float = 0.0
     """Share of requests that miss the SLO below its capacity."""
     dead: bool = False
+    bytes_per_token: float | None = None
 
     def block(self, plan: BlockPlan) -> BlockFigures:
         """What this plan shows of it; the same plan, the same figures."""
@@ -65,6 +66,7 @@ class ModelTier:
             goodput=sum(met) * self.tokens / plan.window_seconds,
             throughput=offered * self.tokens / plan.window_seconds,
             mean_output_tokens=float(self.tokens),
+            bytes_per_token=self.bytes_per_token,
             spent_output_tokens=spent,
             invalid=() if keeps_up else ("over_saturated: more came than it served",),
             columns=Columns(

@@ -177,6 +177,39 @@ def test_a_tier_twice_as_fast_at_the_same_price_costs_about_half(db: Database) -
     assert len(found["cost"][0]["goodputs"]) == 8
 
 
+@pytest.mark.parametrize("told", [4.2 / 7, 4.2 * 7])
+def test_tokens_that_the_text_does_not_bear_out_leave_slo_and_money_undecided(
+    told: float, db: Database
+) -> None:
+    failures(db, broken=0)
+    known = tiers(
+        bf16=ModelTier(capacity=10.0, bytes_per_token=4.2),
+        w8a8=ModelTier(capacity=20.0, bytes_per_token=told),
+    )
+    cost(db, known)
+    manifest, blocks = blocks_of(known, replace(BUSY, parts=("slo",)))
+    other = job_of(db, Manifest.of({**manifest.document, "model": "n"}))
+    found = slo_findings(court(db), other, blocks, at=NOW, unequal="")
+    money = kept(db, Gate.MONEY)
+    assert money is not None
+    for shown, run, reason in (
+        (money.shown, money.run, money.reason),
+        (Shown(found["gates"][1]["shown"]), found["gates"][1]["run"], found["gates"][1]["reason"]),
+    ):
+        assert (shown, run) == (Shown.UNDECIDED, None)
+        assert "tokens of w8a8 are not credible" in reason
+    assert found["gates"][0]["shown"] == "passed", "the baseline's own is not weighed against another"
+
+
+def test_one_tokenizer_over_other_words_is_credible(db: Database) -> None:
+    failures(db, broken=0)
+    known = tiers(
+        bf16=ModelTier(capacity=10.0, bytes_per_token=4.2),
+        w8a8=ModelTier(capacity=20.0, bytes_per_token=3.1),
+    )
+    assert cost(db, known)["gates"][0]["shown"] == "passed"
+
+
 def test_a_tier_that_is_fast_and_breaks_its_answers_has_a_negative_net_benefit(db: Database) -> None:
     failures(db, broken=120)
     found = cost(db, tiers(bf16=ModelTier(capacity=10.0), w8a8=ModelTier(capacity=20.0)))
