@@ -6,6 +6,9 @@ sweep        each tier towards its best rate, in turns
 cost         fresh rounds, each tier at its own best rate
 concurrency  each tier towards the most requests at once that keep TPOT, in turns
 
+The blocks of a round of the SLO and the cost part run one after the other, or at the same time where the plan
+says so. A sweep and a search overload on purpose, and with that the generator: they always take turns.
+
 Nothing is remembered between two turns, so that a worker that dies takes nothing along.
 """
 
@@ -22,7 +25,7 @@ from service.load.order import interleave
 from service.load.plan import Arrivals, BlockPlan, Part
 from service.load.sweep import next_rate, tries
 from service.store.jobs import Outlook
-from service.store.manifest import Manifest
+from service.store.manifest import TOGETHER, Manifest
 from workers.load_reading import (
     best_of,
     cost_blocks,
@@ -85,6 +88,8 @@ class Next:
     plan: BlockPlan | None
     """None: it is over."""
     outlook: Outlook
+    beside: tuple[BlockPlan, ...] = ()
+    """Blocks that run at the same time."""
     remarks: tuple[str, ...] = ()
     failed: str = ""
     """Why it cannot go on, of one that is over too early."""
@@ -99,12 +104,15 @@ def next_block(manifest: Manifest, opening: Opening, blocks: Sequence[BlockFigur
     job = _Job(manifest, opening, blocks)
     if silent := job.silent():
         return Next(plan=None, outlook=job.outlook(), remarks=job.remarks(), failed=silent)
-    plan = job.next_plan()
-    if plan is not None and (short := _beyond_budget(manifest, plan, blocks, spent)):
-        left = [part for part in manifest.plan.parts if Part(part) is plan.part or not job.begun(Part(part))]
+    plans = job.next_plans()
+    if not plans:
+        return Next(plan=None, outlook=job.outlook(), remarks=job.remarks())
+    if short := _beyond_budget(manifest, plans, blocks, spent):
+        now = plans[0].part
+        left = [part for part in manifest.plan.parts if Part(part) is now or not job.begun(Part(part))]
         cut = f"{short}: not measured to the end: {', '.join(left)}"
         return Next(plan=None, outlook=job.outlook(), remarks=(*job.remarks(), cut))
-    return Next(plan=plan, outlook=job.outlook(), remarks=job.remarks())
+    return Next(plan=plans[0], beside=tuple(plans[1:]), outlook=job.outlook(), remarks=job.remarks())
 
 
 class _Job:
@@ -115,12 +123,14 @@ class _Job:
         self.plan = manifest.plan
         self.arms = manifest.tiers
         self.parts = [Part(part) for part in self.plan.parts]
+        self.at_once = len(self.arms) if self.plan.arms == TOGETHER else 1
+        """Blocks of a round that run at the same time."""
 
     def begun(self, part: Part) -> bool:
         return bool(of_part(self.blocks, part))
 
-    def next_plan(self) -> BlockPlan | None:
-        """The next block of the first part that needs one."""
+    def next_plans(self) -> list[BlockPlan]:
+        """The next blocks of the first part that needs one."""
         find = {
             Part.SLO: self._slo,
             Part.SWEEP: self._sweep,
@@ -128,9 +138,9 @@ class _Job:
             Part.CONCURRENCY: self._concurrency,
         }
         for part in self.parts:
-            if (plan := find[part]()) is not None:
-                return plan
-        return None
+            if plans := find[part]():
+                return plans[: self.at_once]
+        return []
 
     def silent(self) -> str:
         """Which tier answers nobody any more; empty when all do."""
@@ -154,7 +164,7 @@ class _Job:
                 "shadow_job.rate"
             )
         if self.begun(Part.COST) or (
-            Part.COST in self.parts and self._sweep() is None and self.begun(Part.SWEEP)
+            Part.COST in self.parts and not self._sweep() and self.begun(Part.SWEEP)
         ):
             told += [
                 f"cost of {tier}: {best_of(self.manifest, self.blocks, tier).reason}"
@@ -180,39 +190,39 @@ class _Job:
         """Blocks that a part still needs, and seconds of each."""
         arms, done = len(self.arms), len(of_part(self.blocks, part))
         if part is Part.SLO:
-            if self._slo() is None:
+            if not self._slo():
                 return 0, 0.0
             seconds = self.opening.slo_block_seconds + self.plan.settle_seconds
             return max(1, self.plan.blocks * arms - done), seconds
         if part is Part.COST:
-            if not self.begun(part) and self._sweep() is not None:
+            if not self.begun(part) and self._sweep():
                 return self.plan.blocks * arms, window
-            if self._cost() is None:
+            if not self._cost():
                 return 0, 0.0
             needing = [tier for tier in self.arms if cost_rate(self.manifest, self.blocks, tier)]
             have = sum(len(cost_blocks(self.manifest, self.blocks, tier)) for tier in needing)
             return max(1, self.plan.blocks * len(needing) - have), window
         find = self._sweep if part is Part.SWEEP else self._concurrency
-        return (0 if find() is None else max(1, USUAL_SEARCH * arms - done)), window
+        return (max(1, USUAL_SEARCH * arms - done) if find() else 0), window
 
-    def _slo(self) -> BlockPlan | None:
+    def _slo(self) -> list[BlockPlan]:
+        """Those of the round that are left."""
         if self.opening.without_power or self._too_fast():
-            return None
+            return []
         arms, done = len(self.arms), of_part(self.blocks, Part.SLO)
         number, place = divmod(len(done), arms)
         most = self.plan.blocks + math.ceil(SPARE * self.plan.blocks)
         if place == 0:
             usable = len(rounds_of(self.manifest, self.blocks))
             if usable >= self.plan.blocks or number >= most:
-                return None
+                return []
         turn = interleave(self.arms, blocks=number + 1, seed=self._seed(Part.SLO))[number]
-        return self._open(
-            Part.SLO,
-            turn.arms[place],
-            rate=self.plan.rate,
-            seed=turn.seed,
-            seconds=self.opening.slo_block_seconds,
-        )
+        return [
+            self._open(
+                Part.SLO, tier, rate=self.plan.rate, seed=turn.seed, seconds=self.opening.slo_block_seconds
+            )
+            for tier in turn.arms[place:]
+        ]
 
     def _too_fast(self) -> bool:
         """Whether the baseline could not keep up from the beginning."""
@@ -220,20 +230,21 @@ class _Job:
         whole = len(of_part(self.blocks, Part.SLO)) >= SPOILED_AT_ONCE * len(self.arms)
         return whole and len(first) == SPOILED_AT_ONCE and all(each.over_saturated for each in first)
 
-    def _sweep(self) -> BlockPlan | None:
+    def _sweep(self) -> list[BlockPlan]:
         search = search_of(self.manifest)
         for tier in self._in_turns(Part.SWEEP):
             tried = of_part(self.blocks, Part.SWEEP, tier)
             rate = next_rate(search, tries(tried))
             if rate is not None:
-                return self._open(Part.SWEEP, tier, rate=rate, seed=self._seed(Part.SWEEP) + len(tried))
-        return None
+                return [self._open(Part.SWEEP, tier, rate=rate, seed=self._seed(Part.SWEEP) + len(tried))]
+        return []
 
-    def _cost(self) -> BlockPlan | None:
+    def _cost(self) -> list[BlockPlan]:
+        """Those of the first round in which a tier that needs a block has not had its turn yet."""
         rates = {tier: cost_rate(self.manifest, self.blocks, tier) for tier in self.arms}
         arms = [tier for tier in self.arms if rates[tier] is not None]
         if self.manifest.baseline not in arms or len(arms) < 2:
-            return None
+            return []
         done = of_part(self.blocks, Part.COST)
         have = {tier: len(cost_blocks(self.manifest, self.blocks, tier)) for tier in arms}
         most = 2 * self.plan.blocks
@@ -243,18 +254,16 @@ class _Job:
             if have[tier] < self.plan.blocks and len(of_part(done, Part.COST, tier)) < most
         }
         if not needing:
-            return None
-        # The first round in which a tier that needs a block has not had its turn yet.
+            return []
         turns = interleave(arms, blocks=most, seed=self._seed(Part.COST))
         number = min(len(of_part(done, Part.COST, tier)) for tier in needing)
-        tier = next(
-            each
-            for each in turns[number].arms
-            if each in needing and len(of_part(done, Part.COST, each)) == number
-        )
-        return self._open(Part.COST, tier, rate=rates[tier], seed=turns[number].seed)
+        return [
+            self._open(Part.COST, tier, rate=rates[tier], seed=turns[number].seed)
+            for tier in turns[number].arms
+            if tier in needing and len(of_part(done, Part.COST, tier)) == number
+        ]
 
-    def _concurrency(self) -> BlockPlan | None:
+    def _concurrency(self) -> list[BlockPlan]:
         for tier in self._in_turns(Part.CONCURRENCY):
             steps = steps_of(self.blocks, tier)
             at_once = next_concurrency(
@@ -265,17 +274,19 @@ class _Job:
                 precision=1.1,
             )
             if at_once is not None:
-                return BlockPlan(
-                    tier=tier,
-                    part=Part.CONCURRENCY,
-                    arrivals=Arrivals.CLOSED,
-                    concurrency=at_once,
-                    seed=self._seed(Part.CONCURRENCY) + len(steps),
-                    warm_up_seconds=self._warm_up(tier),
-                    window_seconds=self.plan.block_seconds,
-                    cool_down_seconds=COOL_DOWN_SECONDS,
-                )
-        return None
+                return [
+                    BlockPlan(
+                        tier=tier,
+                        part=Part.CONCURRENCY,
+                        arrivals=Arrivals.CLOSED,
+                        concurrency=at_once,
+                        seed=self._seed(Part.CONCURRENCY) + len(steps),
+                        warm_up_seconds=self._warm_up(tier),
+                        window_seconds=self.plan.block_seconds,
+                        cool_down_seconds=COOL_DOWN_SECONDS,
+                    )
+                ]
+        return []
 
     def _open(
         self, part: Part, tier: str, *, rate: float | None, seed: int, seconds: float | None = None
@@ -303,13 +314,16 @@ class _Job:
         return (self.manifest.seed * len(Part) + list(Part).index(part)) * 1000
 
 
-def _beyond_budget(manifest: Manifest, plan: BlockPlan, blocks: Sequence[BlockFigures], spent: Spent) -> str:
-    """Which budget the next block would overdraw, in words; empty when none."""
+def _beyond_budget(
+    manifest: Manifest, plans: Sequence[BlockPlan], blocks: Sequence[BlockFigures], spent: Spent
+) -> str:
+    """Which budget the next blocks would overdraw, in words; empty when none. Each has seconds of its own."""
     budget = manifest.plan
-    if budget.budget_seconds is not None and spent.seconds + plan.seconds > budget.budget_seconds:
+    seconds = spent.seconds + sum(plan.seconds for plan in plans)
+    if budget.budget_seconds is not None and seconds > budget.budget_seconds:
         return f"the budget of {budget.budget_seconds:g} s of load is spent"
     if budget.budget_tokens is not None:
-        expected = spent.tokens + tokens_of(plan, blocks)
+        expected = spent.tokens + sum(tokens_of(plan, blocks) for plan in plans)
         if expected > budget.budget_tokens:
             return f"the budget of {budget.budget_tokens:,} tokens is spent"
     return ""

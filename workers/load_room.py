@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from redis import RedisError
 
 from evaluators.exchange import Request
 from service.decision.evidence import Evidence
 from service.settings import Settings
 from service.settings.questions import epochs_of, question_of
 from service.store.capture import Keyring
+from service.store.captures import open_captures
 from service.store.corpus_members import Member, opened
 from service.store.database import Database, open_database
 from service.store.standing import read_standing
+from service.store.worker_counts import WorkerCounts
 from service.wire import parse_request
 from service.wire.shapes import NotARequest
 from workers.load_findings import Court
@@ -31,6 +35,7 @@ def open_load_room(
     """Opens the database; raises StoreUnusable."""
     db = open_database(settings.database_url, part="load worker")
     question, epochs = question_of(settings, db), epochs_of(settings, db)
+    captures = open_captures(settings.redis_url)
 
     def evidence_of(model: str, tier: str) -> Evidence:
         ladder = settings.ladders[model]
@@ -64,7 +69,21 @@ def open_load_room(
         watch=settings.shadow_job.watch,
         request_seconds=settings.shadow.timeout_seconds,
         lease_seconds=lease_seconds,
+        count=_counting(WorkerCounts(captures.redis, worker=worker)),
+        closing=captures.close,
     )
+
+
+def _counting(counts: WorkerCounts) -> Callable[[Mapping[str, int]], None]:
+    """Without Redis something stays uncounted, and the job goes on."""
+
+    def count(added: Mapping[str, int]) -> None:
+        try:
+            counts.add(added)
+        except RedisError as error:
+            log.warning("what a block showed is missing in the metrics: %s", error)
+
+    return count
 
 
 def requests_of(

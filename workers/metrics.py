@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 log = logging.getLogger("tiergate.worker")
@@ -23,6 +23,11 @@ BATCHES = "tiergate_worker_batches_total"
 GUARD_RUNS = "tiergate_guard_runs_total"
 GUARD_ACTIONS = "tiergate_guard_actions_total"
 BEAT_MESSAGES = "tiergate_beat_messages_total"
+LOAD_BLOCKS = "tiergate_load_blocks_total"
+LOAD_INVALID = "tiergate_load_invalid_blocks_total"
+LOAD_REQUESTS = "tiergate_load_requests_total"
+LOAD_TOKENS = "tiergate_load_tokens_total"
+LOAD_LAG = "tiergate_load_lag_seconds"
 
 HELP: Mapping[str, str] = {
     CAPTURES: "Captures by how they left the worker.",
@@ -34,7 +39,16 @@ HELP: Mapping[str, str] = {
     GUARD_RUNS: "Runs of the guard's tasks, done or failed; without growth beat or the guard is away.",
     GUARD_ACTIONS: "What the guard decided: roll_back, roll_back_refused, slo_lost, frozen, promote ...",
     BEAT_MESSAGES: "Messages to the guard by ending: sent, left_out (its queue is long), failed.",
+    LOAD_BLOCKS: "Blocks of load by ending: done, given_back, lost, cancelled, aborted, failed.",
+    LOAD_INVALID: "Blocks that are done and must not be used, by reason: generator_lag, over_saturated ...",
+    LOAD_REQUESTS: "Requests of windows of open loops: due, taken_up by the generator in the window, met (SLO).",
+    LOAD_TOKENS: "Prompt and output tokens of load, warm-up included, as the servers tell.",
+    LOAD_LAG: "By how much the load generator took requests up late.",
 }
+HISTOGRAMS = frozenset({LOAD_LAG})
+"""All others are counters."""
+_MICRO = 1_000_000
+"""Sums of histograms are counted in millionths: children add whole numbers."""
 
 
 def series(name: str, **labels: str) -> str:
@@ -45,6 +59,16 @@ def series(name: str, **labels: str) -> str:
     return f"{name}{{{written}}}" if written else name
 
 
+def buckets(name: str, values: Sequence[float], bounds: Sequence[float]) -> dict[str, int]:
+    """What these values add to a histogram with these upper bounds, rising; all of its series."""
+    if name not in HISTOGRAMS:
+        raise KeyError(name)
+    found = {f'{name}_bucket{{le="{bound:g}"}}': sum(value <= bound for value in values) for bound in bounds}
+    found[f'{name}_bucket{{le="+Inf"}}'] = found[f"{name}_count"] = len(values)
+    found[f"{name}_sum"] = round(sum(values) * _MICRO)
+    return found
+
+
 def _escaped(label: str) -> str:
     return label.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
@@ -53,13 +77,29 @@ def page(counts: Mapping[str, int]) -> str:
     """The counts in Prometheus text format, series of one name together."""
     lines: list[str] = []
     for name, text in HELP.items():
-        lines += [f"# HELP {name} {text}", f"# TYPE {name} counter"]
+        kind = "histogram" if name in HISTOGRAMS else "counter"
+        lines += [f"# HELP {name} {text}", f"# TYPE {name} {kind}"]
+        if name in HISTOGRAMS:
+            lines += _histogram(name, counts)
+            continue
         lines += [
             f"{each} {counts[each]}"
             for each in sorted(counts)
             if each == name or each.startswith(f"{name}{{")
         ]
     return "\n".join(lines) + "\n"
+
+
+def _histogram(name: str, counts: Mapping[str, int]) -> list[str]:
+    """Its buckets by their bounds, and what they add up to; nothing before the first value."""
+    opens, closes = f'{name}_bucket{{le="', '"}'
+    bounds = [each[len(opens) : -len(closes)] for each in counts if each.startswith(opens)]
+    if not bounds:
+        return []
+    written = [opens + bound + closes for bound in sorted(bounds, key=float)]
+    lines = [f"{each} {counts[each]}" for each in written]
+    total, count = counts[f"{name}_sum"] / _MICRO, counts[f"{name}_count"]
+    return [*lines, f"{name}_sum {total}", f"{name}_count {count}"]
 
 
 class Listener:

@@ -1,4 +1,4 @@
-"""Running shadow jobs: one block of load at a time, and between two blocks the turn that says what is next.
+"""Running shadow jobs: one block of load at a time, or those of a round, and then the turn that says what is next.
 
 A block belongs to whoever holds its lease; a turn to whoever takes it first. So a worker that dies loses
 neither: its block is begun anew when the lease runs out, and its turn is taken by the guard.
@@ -16,7 +16,8 @@ from uuid import uuid4
 
 from evaluators.exchange import Request
 from service.fleet import Ladder, Slo
-from service.load.block import Aborted, Load, run_block
+from service.load.block import Aborted, Load, run_together
+from service.load.block import Block as Run
 from service.load.figures import BlockFigures
 from service.load.plan import BlockPlan, Part
 from service.store.database import Database
@@ -25,8 +26,9 @@ from service.store.jobs import Job, JobState, end_job, read_job
 from service.store.load_blocks import (
     LEASE_SECONDS,
     Block,
+    Outcome,
     break_off,
-    finish_block,
+    finish_blocks,
     give_back,
     lease_block,
     read_blocks,
@@ -42,6 +44,7 @@ from workers.load_findings import (
     slo_findings,
     sweep_findings,
 )
+from workers.load_counts import counted, ended
 from workers.load_heart import Clients, Heart, Unwatchable
 from workers.load_opening import open_up
 from workers.load_plan import Next, Opening, Spent, next_block
@@ -50,6 +53,7 @@ log = logging.getLogger("tiergate.load")
 
 MOST_ATTEMPTS = 3
 """Times a block may be begun: one that ends its workers must not go on for ever."""
+DONE = "done"
 UNEQUAL_SHARE = 0.01
 """Of the load's requests, that clients may have sent meanwhile without being part of it."""
 
@@ -70,23 +74,35 @@ class LoadRoom:
     """Admin addresses of proxies."""
     request_seconds: float = 300.0
     lease_seconds: float = LEASE_SECONDS
+    count: Callable[[Mapping[str, int]], None] = lambda counts: None
+    """Takes what is to be added to each series of metrics."""
+    closing: Callable[[], None] = lambda: None
+    """Gives up what `count` holds open."""
 
     def close(self) -> None:
+        self.closing()
         self.db.close()
 
 
 def run_load_block(room: LoadRoom, job_id: str, number: int) -> str:
-    """Run a block and take the turn after it; in a word what became of it, for logs and counts."""
+    """Run a block and those beside it, and take the turn after them; in a word what became of them."""
     owner = f"{room.worker}/{uuid4().hex[:8]}"
     block = lease_block(room.db, job_id, number, owner=owner, now=time.time(), seconds=room.lease_seconds)
     if block is None:
         log.info("block %d of job %s is settled, or somebody is at it", number, job_id)
         return "not_ours"
     job = read_job(room.db, job_id)
+    ending = _run(room, job, block)
+    room.count(ended(job.model, block.together, ending))
+    if ending == DONE:
+        turn(room, job_id)
+    return ending
+
+
+def _run(room: LoadRoom, job: Job, block: Block) -> str:
     if block.leases > MOST_ATTEMPTS:
-        return _end(
-            room, block, JobState.FAILED, f"block {number} was begun {MOST_ATTEMPTS} times and never ended"
-        )
+        reason = f"block {block.number} was begun {MOST_ATTEMPTS} times and never ended"
+        return _end(room, block, JobState.FAILED, reason)
     if (ending := _objection(room, job)) is not None:
         return _end(room, block, ending.state, ending.reason)
     try:
@@ -102,30 +118,34 @@ def run_load_block(room: LoadRoom, job_id: str, number: int) -> str:
                     lease_seconds=room.lease_seconds,
                 )
             )
-            figures = _measure(room, job, block, heart)
+            runs = _measure(room, job, block, heart)
     except Unwatchable as error:
         return _end(room, block, JobState.ABORTED, str(error))
     except ValueError as error:
-        return _end(room, block, JobState.FAILED, f"block {number} cannot be run: {error}")
-    if figures is None:
+        return _end(room, block, JobState.FAILED, f"block {block.number} cannot be run: {error}")
+    if runs is None:
         return _broken_off(room, block, heart)
     # A last look: a short block may be over before the first.
     if clients is not None and (broken := clients.follow()):
         return _end(room, block, JobState.ABORTED, broken)
-    done = finish_block(
-        room.db,
-        block,
-        figures=figures.document(),
-        tokens=figures.spent_prompt_tokens + figures.spent_output_tokens,
-        clients=0 if clients is None else clients.answers,
-        now=time.time(),
-    )
-    if not done:
-        log.error("block %d of job %s was finished too late: somebody else holds it", number, job_id)
+    # Clients answered meanwhile are told once, whatever else ran beside it.
+    answers = 0 if clients is None else clients.answers
+    outcomes = [
+        Outcome(
+            block=each,
+            figures=run.figures.document(),
+            tokens=run.figures.spent_prompt_tokens + run.figures.spent_output_tokens,
+            clients=answers if each is block else 0,
+        )
+        for each, run in zip(block.together, runs, strict=True)
+    ]
+    if not finish_blocks(room.db, outcomes, now=time.time()):
+        log.error("block %d of job %s was finished too late: somebody else holds it", block.number, job.job_id)
         return "lost"
-    log.info("job %s: block %d (%s of %s) done", job_id, number, block.part, block.tier)
-    turn(room, job_id)
-    return "done"
+    for each, run in zip(block.together, runs, strict=True):
+        room.count(counted(job.model, run))
+        log.info("job %s: block %d (%s of %s) done", job.job_id, each.number, each.part, each.tier)
+    return DONE
 
 
 def turn(room: LoadRoom, job_id: str) -> bool:
@@ -157,6 +177,7 @@ def turn(room: LoadRoom, job_id: str) -> bool:
         len(blocks),
         Turn(
             then=_then(following),
+            beside=[plan.document() for plan in following.beside],
             outlook=following.outlook,
             remarks=following.remarks,
             findings=told,
@@ -215,21 +236,24 @@ def _concluded(
     return {**told, "gates": gates}
 
 
-def _measure(room: LoadRoom, job: Job, block: Block, heart: Heart) -> BlockFigures | None:
-    """The block's figures; None when it was broken off."""
-    plan = BlockPlan.of(block.plan)
-    tier = room.ladders[job.model].tier(block.tier)
+def _measure(room: LoadRoom, job: Job, block: Block, heart: Heart) -> tuple[Run, ...] | None:
+    """What the block and those beside it showed; None when they were broken off."""
     requests, trace = room.requests_of(job.model)
-    load = Load(
-        backends=targets_of(tier),
-        model=tier.model,
-        requests=requests,
-        slo=Slo(ttft_seconds=job.manifest.ttft_seconds, tpot_seconds=job.manifest.tpot_seconds),
-        trace=trace,
-        request_seconds=room.request_seconds,
-    )
+    slo = Slo(ttft_seconds=job.manifest.ttft_seconds, tpot_seconds=job.manifest.tpot_seconds)
+    arms = []
+    for each in block.together:
+        tier = room.ladders[job.model].tier(each.tier)
+        load = Load(
+            backends=targets_of(tier),
+            model=tier.model,
+            requests=requests,
+            slo=slo,
+            trace=trace,
+            request_seconds=room.request_seconds,
+        )
+        arms.append((BlockPlan.of(each.plan), load))
     try:
-        return run_block(plan, load, watch=heart.objection).figures
+        return run_together(arms, watch=heart.objection)
     except Aborted:
         return None
 

@@ -22,6 +22,7 @@ class JobPlanBody(Body):
         default=None, description="Requests a second."
     )
     arrivals: Literal["poisson", "constant", "trace"] | None = None
+    arms: Literal["interleaved", "together"] | None = None
     parts: list[Literal["slo", "sweep", "cost", "concurrency"]] | None = None
     budget_tokens: int | None = None
     budget_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None

@@ -6,11 +6,13 @@ lengths, arrivals, SLO. Where two of them changed, no difference can be put down
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import itemgetter
 from typing import Any
+
+from service.leaves import apart, short_text_of
 
 
 class Variable(StrEnum):
@@ -212,23 +214,10 @@ def _rest(manifest: Mapping[str, Any], tier: str) -> dict[str, Any]:
 
 
 def _others(was: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, ...]:
-    before, after = dict(_flat(was, "")), dict(_flat(now, ""))
     return tuple(
-        f"{place}: was {before.get(place, '-')}, is {after.get(place, '-')}"
-        for place in sorted({*before, *after})
-        if before.get(place) != after.get(place)
+        f"{place}: was {'-' if before is None else before}, is {'-' if after is None else after}"
+        for place, before, after in sorted(apart(was, now, shown=short_text_of), key=itemgetter(0))
     )
-
-
-def _flat(told: Any, place: str) -> Iterator[tuple[str, str]]:
-    if isinstance(told, Mapping):
-        for name, each in told.items():
-            yield from _flat(each, f"{place}.{name}" if place else str(name))
-    elif isinstance(told, list | tuple):
-        for number, each in enumerate(told):
-            yield from _flat(each, f"{place}[{number}]")
-    else:
-        yield place, _short(told)
 
 
 def _mapping(told: Any) -> Mapping[str, Any]:
@@ -239,5 +228,4 @@ def _short(told: Any) -> str:
     if isinstance(told, tuple):
         known = [_short(each) for each in told if each not in (None, {}, [])]
         return ", ".join(known) or "not told"
-    text = told if isinstance(told, str) else json.dumps(told, sort_keys=True, default=str)
-    return text if len(text) <= 80 else f"{text[:80]}…"
+    return short_text_of(told)

@@ -1,14 +1,13 @@
 """`tiergate shadow`: run, status, list, cancel and replay shadow jobs, through the API.
 
-Exit codes: 0 done; 1 a job that was watched did not end well; 3 the API refused or cannot be reached.
+Exit codes: 0 done; 1 a job that was watched did not end well; 3 the API refused or cannot be reached. Who
+watches waits for an API that is restarted.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,16 +24,16 @@ from service.cli.asking import (
     tell,
 )
 from service.cli.configuration import ConfigOption, fail
-from service.client.jobs import OVER, job_view, jobs_view, state_line
+from service.cli.following import follow
+from service.client.jobs import OVER, job_view, jobs_view
 from service.client.tables import plain
 
 if TYPE_CHECKING:
     from service.client.connection import TiergateClient
     from service.client.readings import Document
 
-NOT_WELL = 1
-LOOK_SECONDS = 2.0
 PARTS = ("slo", "sweep", "cost", "concurrency")
+ARMS = ("interleaved", "together")
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Its name, or how that begins.")]
 OwnOption = Annotated[
@@ -74,6 +73,14 @@ def run(
     warm_up: Annotated[str | None, typer.Option("--warm-up", help="Before a tier's first block.")] = None,
     settle: Annotated[str | None, typer.Option("--settle", help="Before each further block.")] = None,
     blocks: Annotated[int | None, typer.Option("--blocks", help="Of each tier, at least 8.")] = None,
+    arms: Annotated[
+        str | None,
+        typer.Option(
+            "--arms",
+            metavar="interleaved|together",
+            help="Tiers take turns, or are loaded at once, where each has hardware of its own.",
+        ),
+    ] = None,
     budget_time: Annotated[str | None, typer.Option("--budget-time", help="Of load, such as 2h.")] = None,
     budget_tokens: Annotated[
         str | None, typer.Option("--budget-tokens", help="Of prompts and answers, such as 5M.")
@@ -105,6 +112,7 @@ def run(
         "warm_up_seconds": _read(warm_up, "seconds", "--warm-up"),
         "settle_seconds": _read(settle, "seconds", "--settle"),
         "blocks": blocks,
+        "arms": _arms(arms),
         "budget_seconds": _read(budget_time, "seconds", "--budget-time"),
         "budget_tokens": _read(budget_tokens, "count", "--budget-tokens"),
     }
@@ -113,7 +121,7 @@ def run(
         asked["plan"] = given
     with asking(config, url, token, token_file) as client:
         job = client.begin_shadow_job(model, asked)
-        _follow(client, job, detach=detach, as_json=as_json)
+        follow(client, job, detach=detach, as_json=as_json)
 
 
 @shadow.command()
@@ -150,7 +158,7 @@ def replay(
         job = client.begin_shadow_job(model, asked)
         if not as_json:
             _say_differences(job)
-        _follow(client, job, detach=detach, as_json=as_json)
+        follow(client, job, detach=detach, as_json=as_json)
 
 
 @shadow.command()
@@ -167,7 +175,7 @@ def status(
     with asking(config, url, token, token_file) as client:
         found = client.shadow_job(job)
         if watch:
-            _follow(client, found, detach=False, as_json=as_json)
+            follow(client, found, detach=False, as_json=as_json)
         else:
             tell(found, lambda: job_view(found), as_json=as_json)
 
@@ -226,61 +234,6 @@ def _cancelled(job: Document) -> str:
     return "its block is being broken off"
 
 
-def _follow(client: TiergateClient, job: Document, *, detach: bool, as_json: bool) -> None:
-    """Watch until it is over, with a bar on a terminal, else a line when something has changed."""
-    name = job["job"]
-    if detach:
-        tell(
-            job,
-            lambda: plain(f"{name}: begun; `tiergate shadow status {name} --watch` shows it"),
-            as_json=as_json,
-        )
-        return
-    told = Console(stderr=True)
-    try:
-        ended = _bar(client, name, told) if told.is_terminal else _lines(client, name, told)
-    except KeyboardInterrupt:
-        told.print(plain(f"{name} goes on; `tiergate shadow cancel {name}` ends it"))
-        raise typer.Exit(NOT_WELL) from None
-    tell(ended, lambda: job_view(ended), as_json=as_json)
-    if ended["state"] != "done":
-        raise typer.Exit(NOT_WELL)
-
-
-def _bar(client: TiergateClient, name: str, told: Console) -> Document:
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=told, transient=True) as progress:
-        task = progress.add_task(name, total=1.0)
-
-        def show(job: Document) -> None:
-            progress.update(task, completed=job["progress"]["share"], description=f"{name} {state_line(job)}")
-
-        return _until_over(client, name, show)
-
-
-def _lines(client: TiergateClient, name: str, told: Console) -> Document:
-    last = ""
-
-    def show(job: Document) -> None:
-        nonlocal last
-        if (line := f"{job['state']} {job['part']} {job['progress']['blocks_done']}") != last:
-            told.print(plain(f"{time.strftime('%H:%M:%S')}  {name} {state_line(job)}"), soft_wrap=True)
-        last = line
-
-    return _until_over(client, name, show)
-
-
-def _until_over(client: TiergateClient, name: str, show: Callable[[Document], None]) -> Document:
-    while True:
-        job = client.shadow_job(name)
-        show(job)
-        if job["state"] in OVER:
-            return job
-        time.sleep(LOOK_SECONDS)
-
-
 def _say_differences(job: Document) -> None:
     told = Console(stderr=True)
     differences = job["differences"]
@@ -316,6 +269,12 @@ def _parts(given: list[str] | None) -> list[str] | None:
     if strangers := [each for each in given if each not in PARTS]:
         raise typer.BadParameter(f"{strangers[0]}: one of {', '.join(PARTS)}", param_hint="--part")
     return [part for part in PARTS if part in given]
+
+
+def _arms(given: str | None) -> str | None:
+    if given not in (None, *ARMS):
+        raise typer.BadParameter(f"{given}: one of {', '.join(ARMS)}", param_hint="--arms")
+    return given
 
 
 def _read(written: str | None, form: str, option: str) -> float | int | None:

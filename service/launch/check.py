@@ -16,7 +16,8 @@ from service.proxy.config import ListenerTls
 from service.proxy.processes.certificates import days_left
 from service.settings import Settings
 from service.store.addresses import address_of
-from service.store.serving import targets_of
+from service.store.manifest import TOGETHER
+from service.store.serving import shared, targets_of
 
 EXPIRES_SOON = 14.0
 """Days."""
@@ -188,6 +189,16 @@ def _load_lines(settings: Settings, ladder: Ladder) -> list[Line]:
         for backend in targets_of(tier)
         if address_of(backend) in serving
     ]
+    if settings.shadow_job.plan.arms == TOGETHER:
+        lines += [
+            Line(
+                level=Level.FAIL,
+                subject=ladder.model,
+                text=f"shadow_job.arms is {TOGETHER}, but {each}: give each tier backends of its own, or let them "
+                "take turns",
+            )
+            for each in shared(ladder)
+        ]
     return lines
 
 

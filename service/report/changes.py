@@ -7,13 +7,13 @@ nothing.) A figure without limits is told and not judged.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from service.decision.verdict import Decision
+from service.leaves import apart, short_text_of
 from service.report.document import Earlier, Report, TierReport
 from service.report.measured import Figure, Metric
 
@@ -128,24 +128,7 @@ def decision_changes(
 
 def manifest_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[tuple[str, str, str], ...]:
     """Where two manifests differ: (place, before, now), each as a short text."""
-    flat_before, flat_now = dict(_flat(before, "")), dict(_flat(now, ""))
-    places = [*flat_now, *(place for place in flat_before if place not in flat_now)]
     return tuple(
-        (place, flat_before.get(place, "–"), flat_now.get(place, "–"))
-        for place in places
-        if flat_before.get(place) != flat_now.get(place)
+        (place, "–" if was is None else was, "–" if new is None else new)
+        for place, was, new in apart(before, now, shown=short_text_of)
     )
-
-
-def _flat(told: Any, place: str) -> Iterator[tuple[str, str]]:
-    """Leaves of JSON by place; entries of lists by the name that they carry, else by number."""
-    if isinstance(told, Mapping):
-        for name, each in told.items():
-            yield from _flat(each, f"{place}.{name}" if place else str(name))
-    elif isinstance(told, (list, tuple)):
-        for order, each in enumerate(told):
-            named = each.get("name", each.get("tier")) if isinstance(each, Mapping) else None
-            yield from _flat(each, f"{place}[{named if isinstance(named, str) else order}]")
-    else:
-        text = told if isinstance(told, str) else json.dumps(told)
-        yield place, text if len(text) <= 80 else f"{text[:80]}…"

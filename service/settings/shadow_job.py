@@ -67,6 +67,11 @@ class ShadowJobShape(Shape):
     arrivals: Literal["poisson", "constant", "trace"] = Field(
         default="poisson", description="How requests follow one another; `trace` as in the corpus."
     )
+    arms: Literal["interleaved", "together"] = Field(
+        default="interleaved",
+        description="Arms take turns, or those of a round are loaded at once, where each has hardware of its "
+        "own.",
+    )
     parts: list[Literal["slo", "sweep", "cost", "concurrency"]] = Field(
         default=cast(Any, list(PARTS)),
         description="What is measured, in this order; cost needs the sweep.",
@@ -98,6 +103,7 @@ def build_shadow_job(shape: ShadowJobShape, *, proxy_admin: str) -> ShadowJob:
             blocks=shape.blocks,
             rate=shape.rate,
             arrivals=shape.arrivals,
+            arms=shape.arms,
             parts=tuple(shape.parts),
             budget_tokens=shape.budget.tokens,
             budget_seconds=shape.budget.time,

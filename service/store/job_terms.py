@@ -15,9 +15,17 @@ from typing import Any
 from service.fleet import Ladder, Slo, Tier
 from service.store.database import Database
 from service.store.jobs import Cause, Job, JobRuns, begin_job
-from service.store.manifest import DEFAULT_PLAN, FORMAT, JobPlan, Manifest, differences, plan_document
+from service.store.manifest import (
+    DEFAULT_PLAN,
+    FORMAT,
+    TOGETHER,
+    JobPlan,
+    Manifest,
+    differences,
+    plan_document,
+)
 from service.store.observations import read_words
-from service.store.serving import in_service, targets_of
+from service.store.serving import in_service, shared, targets_of
 
 OVERRIDE = "--i-own-this-capacity"
 
@@ -87,11 +95,11 @@ def begin(
     `plan` stands in for the configured one; `repeats` brings its own plan and seed, and what differs from it
     now is kept with the job.
     """
-    check(db, terms, model, own_capacity=own_capacity)
     if repeats is not None:
         plan, seed = repeats.plan, repeats.seed
     else:
         plan, seed = plan or terms.plan, secrets.randbits(31)
+    check(db, terms, model, plan=plan, own_capacity=own_capacity)
     manifest = compose(db, terms, model, plan=plan, seed=seed)
     try:
         return begin_job(
@@ -112,8 +120,8 @@ def begin(
         ) from running
 
 
-def check(db: Database, terms: JobTerms, model: str, *, own_capacity: bool) -> None:
-    """CannotBegin unless a job of that model has all that it needs; KeyError for an unknown model."""
+def check(db: Database, terms: JobTerms, model: str, *, plan: JobPlan, own_capacity: bool) -> None:
+    """CannotBegin unless a job of that model and plan has all that it needs; KeyError for an unknown model."""
     ladder = terms.ladders[model]
     if not ladder.candidates:
         raise CannotBegin(
@@ -139,6 +147,14 @@ def check(db: Database, terms: JobTerms, model: str, *, own_capacity: bool) -> N
             hint="give each of these tiers `shadow` backends that serve nobody, or, if the clients are yours "
             f"to disturb, say so for this one run: {OVERRIDE}",
             reasons=serving,
+        )
+    if plan.arms == TOGETHER and (both := shared(ladder)):
+        raise CannotBegin(
+            "shared_backends",
+            f"load for the tiers of {model!r} cannot be sent together: some of them have a backend in common",
+            hint="give each tier backends of its own under `shadow`, or let them take turns: "
+            "`shadow_job.arms: interleaved`",
+            reasons=both,
         )
 
 

@@ -51,7 +51,7 @@ class Cause(StrEnum):
 
 
 class BlockState(StrEnum):
-    """Where a block of load is; a job has at most one that is not over."""
+    """Where a block of load is; of a job, only those of its last turn are not over."""
 
     DUE = "due"
     LEASED = "leased"

@@ -1,18 +1,19 @@
 """Blocks of load as SQL leases: who runs which, what it showed, and which is next.
 
 A block is due, leased, and then settled once. Who comes second, by a message delivered twice or after the
-lease ran out under it, gets nothing and leaves. A job's blocks follow one another, by its `turns`.
+lease ran out under it, gets nothing and leaves. A job's blocks follow one another, by its `turns`; those that
+have one turn are run at the same time, so they are leased, kept and settled together.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import zstandard
-from sqlalchemy import Row, func, select, update
+from sqlalchemy import Connection, Row, func, select, update
 
 from service.store.database import Database
 from service.store.job_tables import load_blocks, shadow_jobs
@@ -50,6 +51,26 @@ class Block:
     figures: Mapping[str, Any] | None = field(default=None, repr=False)
     """As `service.load.figures.BlockFigures` has them; None before it is done. Without `columns` unless these
     were asked for."""
+    beside: tuple[Block, ...] = ()
+    """Other blocks of the same lease, to be run at the same time."""
+
+    @property
+    def together(self) -> tuple[Block, ...]:
+        """All blocks of its lease, itself included, in their order."""
+        return tuple(sorted((self, *self.beside), key=lambda each: each.number))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one block of a lease showed."""
+
+    block: Block
+    figures: Mapping[str, Any] = field(repr=False)
+    """As `service.load.figures.BlockFigures` has them."""
+    tokens: int
+    """Of prompts and answers."""
+    clients: int = 0
+    """Answers that clients had meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +85,8 @@ class Grip:
 def to_enqueue(db: Database, *, now: float, again_after: float) -> list[tuple[str, int]]:
     """Blocks that nobody holds and of which the broker was not told, or not within `again_after` seconds.
 
-    Marked as told: the caller tells it now. If it cannot, they come up again in time.
+    Of several that run at the same time, the first. Marked as told: the caller tells it now. If it cannot,
+    they come up again in time.
     """
     of = load_blocks.c
     idle = (of.state == BlockState.DUE) | ((of.state == BlockState.LEASED) & (of.lease_until <= now))
@@ -80,22 +102,30 @@ def to_enqueue(db: Database, *, now: float, again_after: float) -> list[tuple[st
                 .where(of.job_id == row.job_id, of.number == row.number)
                 .values(enqueued_at=now)
             )
-        return [(row.job_id, row.number) for row in rows]
+        first: dict[str, int] = {}
+        for row in rows:
+            first.setdefault(row.job_id, row.number)
+        return list(first.items())
 
 
 def lease_block(
     db: Database, job_id: str, number: int, *, owner: str, now: float, seconds: float = LEASE_SECONDS
 ) -> Block | None:
-    """The block, which `owner` now holds; None when it is settled, or somebody holds it."""
+    """The block and what is to be run beside it, which `owner` now holds; None when it is settled, or held.
+
+    `owner` names this lease and no other, since it tells which blocks are held by it.
+    """
     of = load_blocks.c
+    open_now = (of.state == BlockState.DUE) | ((of.state == BlockState.LEASED) & (of.lease_until <= now))
     with db.write() as connection:
-        taken = connection.execute(
+        asked_for = select(of.number).where(of.job_id == job_id, open_now).order_by(of.number)
+        numbers = list(connection.execute(asked_for.with_for_update()).scalars())
+        if number not in numbers:
+            return None
+        mine = (of.job_id == job_id) & of.number.in_(numbers)
+        connection.execute(
             update(load_blocks)
-            .where(
-                of.job_id == job_id,
-                of.number == number,
-                (of.state == BlockState.DUE) | ((of.state == BlockState.LEASED) & (of.lease_until <= now)),
-            )
+            .where(mine)
             .values(
                 state=BlockState.LEASED,
                 owner=owner,
@@ -104,19 +134,18 @@ def lease_block(
                 started_at=now,
             )
         )
-        if not taken.rowcount:
-            return None
-        row = connection.execute(select(load_blocks).where(of.job_id == job_id, of.number == number)).one()
+        blocks = {row.number: _block(row) for row in connection.execute(select(load_blocks).where(mine))}
+        asked = blocks.pop(number)
         connection.execute(
             update(shadow_jobs)
             .where(shadow_jobs.c.job_id == job_id, shadow_jobs.c.active.is_not(None))
             .values(
                 state=JobState.RUNNING,
-                part=row.part,
+                part=asked.part,
                 started_at=func.coalesce(shadow_jobs.c.started_at, now),
             )
         )
-        return _block(row)
+        return replace(asked, beside=tuple(blocks[each] for each in sorted(blocks)))
 
 
 def hold_on(db: Database, block: Block, *, now: float, seconds: float = LEASE_SECONDS) -> Grip:
@@ -132,7 +161,7 @@ def hold_on(db: Database, block: Block, *, now: float, seconds: float = LEASE_SE
 
 
 def give_back(db: Database, block: Block) -> bool:
-    """Give the lease up unsettled, so that the next who asks gets the block at once; as if never begun."""
+    """Give the lease up unsettled, so that the next who asks gets its blocks at once; as if never begun."""
     with db.write() as connection:
         done = connection.execute(
             update(load_blocks)
@@ -157,23 +186,39 @@ def finish_block(
     now: float,
     clients: int = 0,
 ) -> bool:
-    """Record what the block showed; False, and nothing, when it is not the holder's any more."""
-    told, requests = _apart(figures)
+    """`finish_blocks` for a block that is alone."""
+    return finish_blocks(
+        db, [Outcome(block=block, figures=figures, tokens=tokens, clients=clients)], now=now
+    )
+
+
+def finish_blocks(db: Database, outcomes: Sequence[Outcome], *, now: float) -> bool:
+    """Record what the blocks of a lease showed; False, and nothing, when they are not the holder's any more."""
     with db.write() as connection:
-        settled = connection.execute(
-            update(load_blocks)
-            .where(*_held_by(block))
-            .values(
-                state=BlockState.DONE,
-                lease_until=0.0,
-                ended_at=now,
-                tokens=tokens,
-                clients=clients,
-                figures=told,
-                requests=requests,
-            )
+        asked_for = select(load_blocks.c.number).where(*_held_by(outcomes[0].block))
+        held = set(connection.execute(asked_for.with_for_update()).scalars())
+        if not held.issuperset(each.block.number for each in outcomes):
+            return False
+        for each in outcomes:
+            _settle(connection, each, now=now)
+    return True
+
+
+def _settle(connection: Connection, outcome: Outcome, *, now: float) -> None:
+    told, requests = _apart(outcome.figures)
+    connection.execute(
+        update(load_blocks)
+        .where(*_held_by(outcome.block), load_blocks.c.number == outcome.block.number)
+        .values(
+            state=BlockState.DONE,
+            lease_until=0.0,
+            ended_at=now,
+            tokens=outcome.tokens,
+            clients=outcome.clients,
+            figures=told,
+            requests=requests,
         )
-        return bool(settled.rowcount)
+    )
 
 
 def break_off(db: Database, block: Block, ending: Ending, *, now: float) -> bool:
@@ -206,10 +251,10 @@ def forget_columns(db: Database, *, before: float) -> int:
 
 
 def _held_by(block: Block) -> tuple[Any, ...]:
+    """What tells the blocks of its lease, and no other, while it lasts."""
     of = load_blocks.c
     return (
         of.job_id == block.job_id,
-        of.number == block.number,
         of.state == BlockState.LEASED,
         of.owner == block.owner,
     )

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from hashlib import sha256
+from operator import itemgetter
 from typing import Any
+
+from service.leaves import apart
 
 FORMAT = 1
 PARTS = ("slo", "sweep", "cost", "concurrency")
 """What a job can measure, in the order in which it does."""
 ARRIVALS = ("poisson", "constant", "trace")
+INTERLEAVED, TOGETHER = "interleaved", "together"
+"""How arms share the time: one after the other, or at once, where each has hardware of its own."""
 LEAST_BLOCKS = 8
 """Of each arm in the parts that gates read."""
 MOST_BLOCKS = 400
@@ -46,6 +51,8 @@ class JobPlan:
     rate: float = 4.0
     """Requests a second to every arm in the SLO part; the sweep begins with it."""
     arrivals: str = "poisson"
+    arms: str = INTERLEAVED
+    """`together`: those of one round of the SLO and the cost part are loaded at the same time."""
     parts: tuple[str, ...] = PARTS
     budget_tokens: int | None = None
     """Of prompts and answers; None = no limit."""
@@ -68,6 +75,8 @@ class JobPlan:
             )
         if self.arrivals not in ARRIVALS:
             raise ValueError(f"arrivals are one of {', '.join(ARRIVALS)}, got {self.arrivals!r}")
+        if self.arms not in (INTERLEAVED, TOGETHER):
+            raise ValueError(f"arms are loaded {INTERLEAVED} or {TOGETHER}, not {self.arms!r}")
         if not self.parts or [part for part in PARTS if part in self.parts] != list(self.parts):
             raise ValueError(f"parts are some of {', '.join(PARTS)}, in this order, got {list(self.parts)}")
         if "cost" in self.parts and "sweep" not in self.parts:
@@ -94,9 +103,9 @@ class JobPlan:
                 if not isinstance(value, list | tuple) or not all(isinstance(each, str) for each in value):
                     raise ValueError("parts are a list of names")
                 told[name] = tuple(value)
-            elif name == "arrivals":
+            elif name in ("arrivals", "arms"):
                 if not isinstance(value, str):
-                    raise ValueError("arrivals are named by a word")
+                    raise ValueError(f"{name} are named by a word")
             elif isinstance(value, bool) or not isinstance(value, int | float | None):
                 raise ValueError(f"{name} must be a number, got {value!r}")
         if not isinstance(told.get("blocks", LEAST_BLOCKS), int):
@@ -194,22 +203,7 @@ def plan_document(plan: JobPlan) -> dict[str, Any]:
 
 def differences(was: Manifest, now: Manifest) -> tuple[str, ...]:
     """A sentence for everything that is not as it was, by path."""
-    before, after = dict(_flat(was.document)), dict(_flat(now.document))
     return tuple(
-        f"{path}: was {before.get(path, ABSENT)}, is {after.get(path, ABSENT)}"
-        for path in sorted({*before, *after})
-        if before.get(path) != after.get(path)
+        f"{path}: was {ABSENT if before is None else before}, is {ABSENT if after is None else after}"
+        for path, before, after in sorted(apart(was.document, now.document), key=itemgetter(0))
     )
-
-
-def _flat(value: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every leaf with its path; tiers by their names, so that one more does not shift the others."""
-    if isinstance(value, Mapping):
-        for name, each in value.items():
-            yield from _flat(each, f"{path}.{name}" if path else str(name))
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        for number, each in enumerate(value):
-            name = each.get("tier", number) if isinstance(each, Mapping) else number
-            yield from _flat(each, f"{path}[{name}]")
-    else:
-        yield path, json.dumps(value) if not isinstance(value, str) else value

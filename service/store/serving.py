@@ -41,3 +41,16 @@ def in_service(db: Database, ladders: Mapping[str, Ladder], model: str) -> list[
         for backend in targets_of(tier)
         if (address := address_of(backend)) in serving
     ]
+
+
+def shared(ladder: Ladder) -> list[str]:
+    """A sentence for each backend that load for more than one tier goes to: these cannot be loaded at once."""
+    loaded: dict[str, dict[str, str]] = {}
+    for tier in ladder.tiers:
+        for backend in targets_of(tier):
+            loaded.setdefault(address_of(backend), {}).setdefault(tier.name, backend.url)
+    return [
+        f"{next(iter(by_tier.values()))} is loaded for {' and '.join(by_tier)}"
+        for by_tier in loaded.values()
+        if len(by_tier) > 1
+    ]

@@ -1,7 +1,7 @@
 """A job's turns: what it does next, taken once by whoever comes first, and what is over without one.
 
-A job has at most one block that is not settled, and one without any waits for its turn: the worker that
-settled the last block takes it, or the guard where that died in between.
+A job has no blocks that are not settled but those of its last turn, and one without any waits for its turn:
+the worker that settled the last block takes it, or the guard where that died in between.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ class Turn:
 
     then: Mapping[str, Any] | Ending
     """The plan of the next block, or the end."""
+    beside: Sequence[Mapping[str, Any]] = ()
+    """Plans of blocks that are run at the same time as the next."""
     outlook: Outlook
     remarks: Sequence[str] = ()
     findings: Mapping[str, Any] | None = None
 
 
 def take_turn(db: Database, job_id: str, number: int, turn: Turn, *, now: float) -> bool:
-    """Give a job its block of that number, or its end; whether it was this call that did.
+    """Give a job its block of that number and those beside it, or its end; whether it was this call that did.
 
     Nothing is done when it has a block of that number already, or is over. One that was cancelled ends.
     """
@@ -58,7 +60,8 @@ def take_turn(db: Database, job_id: str, number: int, turn: Turn, *, now: float)
         elif job.cancelled_by is not None:
             end_within(connection, job_id, JobState.CANCELLED, reason=cancelled(job.cancelled_by), now=now)
         else:
-            _add(connection, job_id, number, turn.then)
+            for place, plan in enumerate((turn.then, *turn.beside)):
+                _add(connection, job_id, number + place, plan)
         return True
 
 

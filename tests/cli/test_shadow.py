@@ -13,14 +13,17 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from service.cli import shadow
+from service.approval.app import create_app
+from service.cli import following, shadow
+from service.client.connection import TiergateClient
+from service.client.errors import ApiUnreachable
 from service.store.captures import Captures
 from service.store.database import Database
 from service.store.jobs import JobState, Outlook, active_job, end_job, list_jobs, read_job
 from service.store.load_blocks import finish_block, lease_block
 from service.store.turns import Turn, take_turn
 from tests.approval.conftest import captures, sqlite_database
-from tests.approval.live import LiveApi, live_api
+from tests.approval.live import LiveApi, live_api, serving
 from tests.patience import PATIENCE
 from tests.store.test_job_terms import ladder, terms
 from tests.store.test_load_blocks import PLAN
@@ -91,6 +94,7 @@ def test_a_job_is_begun_with_what_is_asked_for_and_left_alone(api: LiveApi) -> N
         api,
         *("run", "m", "--detach", "--part", "slo", "--rate", "30/m", "--window", "2m", "--warm-up", "10s"),
         *("--settle", "1s", "--blocks", "9", "--budget-time", "1h", "--budget-tokens", "2M"),
+        *("--arms", "together"),
     )
     assert answer.exit_code == 0, answer.output
     [job] = list_jobs(api.db)
@@ -98,13 +102,14 @@ def test_a_job_is_begun_with_what_is_asked_for_and_left_alone(api: LiveApi) -> N
     plan = job.manifest.plan
     assert (plan.parts, plan.rate, plan.window_seconds, plan.warm_up_seconds) == (("slo",), 0.5, 120.0, 10.0)
     assert (plan.settle_seconds, plan.blocks, plan.budget_seconds) == (1.0, 9, 3600.0)
-    assert plan.budget_tokens == 2_000_000
+    assert (plan.budget_tokens, plan.arms) == (2_000_000, "together")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("--part", "speed"), "one of slo, sweep, cost, concurrency"),
+        (("--arms", "apart"), "one of interleaved, together"),
         (("--rate", "4"), "such as 4/s"),
         (("--window", "soon"), "a duration"),
         (("--budget-tokens", "many"), "a count"),
@@ -216,3 +221,39 @@ def test_help_teaches(api: LiveApi) -> None:
     told = against(api, "run", "--help").stdout
     for words in ("Begin a shadow job", "--i-own-this-capacity", "tiergate shadow run qwen3-32b"):
         assert words in told
+
+
+def test_whoever_watches_a_job_waits_for_an_api_that_is_restarted(
+    sqlite_database: Database, captures: Captures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(following, "LOOK_SECONDS", 0.01)
+    with live_api(sqlite_database, captures, ladder=ladder(), jobs=terms()) as first:
+        against(first, "run", "m", "--detach")
+        [job] = list_jobs(first.db)
+    missed: list[str] = []
+    monkeypatch.setattr(following, "OUTAGE_SECONDS", 0.0)
+    with TiergateClient(first.url, None) as client, pytest.raises(ApiUnreachable):
+        following._until_over(client, job.job_id, lambda found: None, missed.append)
+    assert missed, "it gave up at the first silence"
+
+    end_job(sqlite_database, job.job_id, JobState.DONE, reason="", now=first.clock())
+    monkeypatch.setattr(following, "OUTAGE_SECONDS", PATIENCE)
+    missing, over = threading.Event(), threading.Event()
+
+    def restart() -> None:
+        missing.wait(PATIENCE)
+        app = create_app(first.config, sqlite_database, captures, now=first.clock)
+        with serving(app, port=int(first.url.rpartition(":")[2])):
+            over.wait(PATIENCE)
+
+    restarted = threading.Thread(target=restart)
+    restarted.start()
+    try:
+        with TiergateClient(first.url, None) as client:
+            ended = following._until_over(
+                client, job.job_id, lambda found: None, lambda problem: missing.set()
+            )
+    finally:
+        over.set()
+        restarted.join()
+    assert ended["state"] == "done"

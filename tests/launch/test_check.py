@@ -66,6 +66,18 @@ def test_a_scheduled_job_whose_load_would_reach_clients_is_refused_and_the_backe
     assert told(setup_lines(configured(**shared)), Level.FAIL) == [], "by hand one may own it"
 
 
+def test_a_scheduled_job_of_tiers_that_share_a_backend_cannot_load_them_together(
+    configured: Configured,
+) -> None:
+    together = {"shadow_job": {"cron": "0 3 * * 1", "arms": "together"}}
+    own = {"baseline": {"shadow": ["http://spare:1"]}}
+    assert told(setup_lines(configured(**own, **together)), Level.FAIL) == []
+    shared = {**own, "candidate": {"shadow": ["http://SPARE:1"]}}
+    [refused] = told(setup_lines(configured(**shared, **together)), Level.FAIL)
+    assert refused.startswith("qwen: shadow_job.arms is together, but http://spare:1 is loaded for bf16 and ")
+    assert told(setup_lines(configured(**shared, **SCHEDULED)), Level.FAIL) == [], "they take turns"
+
+
 def test_a_scheduled_job_without_a_service_level_is_warned_of(configured: Configured) -> None:
     warned = told(setup_lines(configured(baseline={"shadow": ["http://spare:1"]}, **SCHEDULED)), Level.WARN)
     assert any("without an `slo` no job of this model can begin" in each for each in warned)

@@ -26,7 +26,8 @@ def test_without_it_jobs_begin_only_when_somebody_asks(loaded: Loaded) -> None:
 def test_every_key_arrives(loaded: Loaded) -> None:
     text = (
         f"{MODEL}{{cron: '30 2 * * sun', timezone: Asia/Shanghai, warm_up: 1m, settle: none, window: 5m,"
-        " blocks: 10, rate: 30/m, arrivals: constant, parts: [slo, sweep], budget: {tokens: 5M, time: 2h},"
+        " blocks: 10, rate: 30/m, arrivals: constant, arms: together, parts: [slo, sweep],"
+        " budget: {tokens: 5M, time: 2h},"
         " watch: ['http://proxy-a:8082', 'http://proxy-b:8082']}"
     )
     found = loaded(text).shadow_job
@@ -41,6 +42,7 @@ def test_every_key_arrives(loaded: Loaded) -> None:
         blocks=10,
         rate=0.5,
         arrivals="constant",
+        arms="together",
         parts=("slo", "sweep"),
         budget_tokens=5_000_000,
         budget_seconds=7200.0,
@@ -63,6 +65,7 @@ def test_the_proxy_of_this_machine_is_watched_unless_others_are_named(loaded: Lo
         ("{parts: [slo, cost]}", "the part cost needs the sweep"),
         ("{parts: [sweep, slo]}", "in this order"),
         ("{parts: []}", "parts are some of"),
+        ("{arms: at_once}", "shadow_job.arms"),
         ("{window: 9d}", "window_seconds"),
         ("{window: 1ms}", "window_seconds must be at least 2"),
         ("{budget: {time: 0s}}", "shadow_job"),

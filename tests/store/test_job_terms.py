@@ -127,3 +127,29 @@ def test_where_load_goes_must_not_change_under_a_job(database: Database) -> None
     assert unlike(manifest, ladder()) == ""
     assert "backends of 'bf16' for load" in unlike(manifest, ladder(shadow=False))
     assert "no tier 'w8a8' any more" in unlike(manifest, Ladder(model="m", tiers=ladder().tiers[:1]))
+
+
+def test_tiers_that_share_a_backend_cannot_be_loaded_together_and_take_turns(database: Database) -> None:
+    both = ladder()
+    shared = (both.tiers[0], replace(both.tiers[1], shadow=(Backend(url="http://SPARE:1/"),)))
+    asked = terms(ladders={"m": Ladder(model="m", tiers=shared)})
+    with pytest.raises(CannotBegin, match="cannot be sent together") as refused:
+        begun(database, asked, plan=JobPlan(arms="together"))
+    assert refused.value.code == "shared_backends"
+    assert refused.value.reasons == ("http://spare:1 is loaded for bf16 and w8a8",)
+    assert "shadow_job.arms: interleaved" in refused.value.hint
+    assert begun(database, asked).manifest.plan.arms == "interleaved"
+
+
+def test_tiers_with_backends_of_their_own_are_loaded_together_also_by_a_replay(database: Database) -> None:
+    first = begun(database, terms(), plan=JobPlan(arms="together"))
+    assert first.manifest.document["plan"]["arms"] == "together"
+    end_job(database, first.job_id, JobState.DONE, reason="", now=NOW + 1)
+    both = ladder()
+    shared = (both.tiers[0], replace(both.tiers[1], shadow=(Backend(url="http://spare:1"),)))
+    with pytest.raises(CannotBegin, match="cannot be sent together"):
+        begun(
+            database,
+            terms(ladders={"m": Ladder(model="m", tiers=shared)}),
+            repeats=Manifest.read(first.manifest.text),
+        )

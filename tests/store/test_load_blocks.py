@@ -17,8 +17,10 @@ from service.store.jobs import (
 )
 from service.store.load_blocks import (
     Block,
+    Outcome,
     break_off,
     finish_block,
+    finish_blocks,
     forget_columns,
     give_back,
     hold_on,
@@ -178,3 +180,57 @@ def test_a_holder_may_end_the_job_in_the_middle(database: Database, job: Job) ->
     assert break_off(database, block, ending, now=NOW + 2)
     found = read_job(database, job.job_id)
     assert (found.state, found.reason, found.blocks_done) == (JobState.ABORTED, "clients lose their SLO", 0)
+
+
+def beside(**more: Any) -> Turn:
+    return turn(beside=[{**PLAN, "tier": "bf16"}], **more)
+
+
+def finished(db: Database, *blocks: Block, now: float) -> bool:
+    return finish_blocks(db, [Outcome(block=each, figures=FIGURES, tokens=7) for each in blocks], now=now)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_blocks_of_one_turn_are_leased_kept_and_settled_together_whichever_is_told(
+    number: int, database: Database, job: Job
+) -> None:
+    assert take_turn(database, job.job_id, 0, beside(), now=NOW)
+    assert to_enqueue(database, now=NOW, again_after=120.0) == [(job.job_id, 0)]
+    assert to_enqueue(database, now=NOW + 1, again_after=120.0) == []
+    block = leased(database, job, number=number)
+    assert [(each.number, each.tier) for each in block.together] == [(0, "w8a8"), (1, "bf16")]
+    assert {each.leases for each in block.together} == {1}
+    for each in (0, 1):
+        assert lease_block(database, job.job_id, each, owner="other", now=NOW + 1) is None
+    assert hold_on(database, block, now=NOW + 100, seconds=120.0).held
+    assert {each.lease_until for each in read_blocks(database, job.job_id, done=False)} == {NOW + 220}
+    assert finished(database, *block.together, now=NOW + 104)
+    assert [each.state for each in read_blocks(database, job.job_id)] == [BlockState.DONE] * 2
+    assert waiting_for_turn(database) == [job.job_id]
+    assert not take_turn(database, job.job_id, 1, turn(), now=NOW + 105), "two are there by now"
+    assert take_turn(database, job.job_id, 2, turn(), now=NOW + 105)
+
+
+def test_blocks_of_one_turn_that_a_dead_worker_leaves_are_begun_anew_together(
+    database: Database, job: Job
+) -> None:
+    take_turn(database, job.job_id, 0, beside(), now=NOW)
+    lost = leased(database, job, owner="dies")
+    found = leased(database, job, owner="lives", now=NOW + 121, number=1)
+    assert {each.leases for each in found.together} == {2}
+    assert not hold_on(database, lost, now=NOW + 122).held
+    assert not finished(database, *lost.together, now=NOW + 123)
+    assert read_blocks(database, job.job_id) == []
+    assert give_back(database, found)
+    assert {each.state for each in read_blocks(database, job.job_id, done=False)} == {BlockState.DUE}
+    again = leased(database, job, owner="third", now=NOW + 124)
+    assert finished(database, *again.together, now=NOW + 128)
+
+
+def test_a_cancelled_job_leaves_none_of_the_blocks_of_its_turn(database: Database, job: Job) -> None:
+    take_turn(database, job.job_id, 0, beside(), now=NOW)
+    block = leased(database, job)
+    assert break_off(database, block, Ending(state=JobState.CANCELLED, reason="x"), now=NOW + 2)
+    left = read_blocks(database, job.job_id, done=False)
+    assert [each.state for each in left] == [BlockState.ABANDONED] * 2
+    assert not finished(database, *block.together, now=NOW + 3)

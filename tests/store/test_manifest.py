@@ -72,6 +72,7 @@ def test_what_two_differ_in_is_told_by_path_and_a_further_tier_shifts_no_other()
         document(plan={"speed": 3}),
         document(plan={"parts": "slo"}),
         document(plan={"rate": True}),
+        document(plan={"arms": 3}),
         document(corpus={"digest": float("nan")}),
     ],
 )
@@ -81,7 +82,7 @@ def test_what_is_no_manifest_is_refused(broken: Any) -> None:
 
 
 def test_a_plan_survives_json() -> None:
-    plan = JobPlan(rate=2.5, parts=("slo", "sweep"), budget_tokens=None, budget_seconds=None)
+    plan = JobPlan(rate=2.5, arms="together", parts=("slo", "sweep"), budget_tokens=None, budget_seconds=None)
     assert JobPlan.of(json.loads(json.dumps(plan_document(plan)))) == plan
 
 
@@ -95,6 +96,7 @@ def test_a_plan_survives_json() -> None:
         ({"window_seconds": 0.001}, "holds no request: window_seconds must be at least 2"),
         ({"rate": 0.01}, "holds no request"),
         ({"arrivals": "bursty"}, "arrivals are one of"),
+        ({"arms": "at once"}, "arms are loaded interleaved or together"),
         ({"parts": ("cost",)}, "needs the sweep"),
         ({"parts": ("slo", "slo")}, "in this order"),
         ({"budget_tokens": 0}, "at least one token"),

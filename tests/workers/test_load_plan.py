@@ -39,7 +39,8 @@ def whole(
         following = next_block(manifest, opening, blocks, spent)
         if following.plan is None:
             return manifest, blocks, following
-        blocks.append(damage(len(blocks), known[following.plan.tier].block(following.plan)))
+        for each in (following.plan, *following.beside):
+            blocks.append(damage(len(blocks), known[each.tier].block(each)))
         assert len(blocks) < 500, "it never ends"
 
 
@@ -53,6 +54,50 @@ def test_parts_follow_one_another_and_gates_get_their_eight_blocks() -> None:
     for tier in manifest.tiers:
         assert len(cost_blocks(manifest, blocks, tier)) == 8
     assert (end.failed, end.remarks) == ("", ())
+
+
+@pytest.mark.parametrize("arms", [2, 3])
+def test_rounds_that_run_together_have_one_turn_and_the_blocks_that_they_have_apart(arms: int) -> None:
+    more = tiers(**TWO, **({"w4a16": ModelTier(capacity=15.0)} if arms == 3 else {}))
+    together = replace(PLAN, arms="together")
+    manifest = manifest_of(list(more), together)
+    blocks: list[BlockFigures] = []
+    turns: list[tuple[Part, int]] = []
+    while (following := next_block(manifest, OPENING, blocks, Spent())).plan is not None:
+        plans = (following.plan, *following.beside)
+        assert len({(each.part, each.seed) for each in plans}) == 1
+        assert len({each.tier for each in plans}) == len(plans)
+        turns.append((following.plan.part, len(plans)))
+        blocks += [more[each.tier].block(each) for each in plans]
+        assert len(blocks) < 500, "it never ends"
+    sizes = {part: {size for each, size in turns if each is part} for part in Part}
+    assert sizes == {Part.SLO: {arms}, Part.SWEEP: {1}, Part.COST: {arms}, Part.CONCURRENCY: {1}}
+    _, apart, _ = whole(more)
+    assert [each.plan for each in blocks] == [each.plan for each in apart]
+
+
+def test_a_tier_that_needs_further_blocks_of_the_cost_gets_them_alone() -> None:
+    spoiled: list[int] = []
+
+    def saturate(number: int, figures: BlockFigures) -> BlockFigures:
+        if figures.plan.part is Part.COST and figures.plan.tier == "bf16" and not spoiled:
+            spoiled.append(number)
+            return replace(figures, invalid=("over_saturated: at its best rate",))
+        return figures
+
+    manifest, blocks, end = whole(plan=replace(PLAN, arms="together"), damage=saturate)
+    assert {tier: len(of_part(blocks, Part.COST, tier)) for tier in manifest.tiers} == {"bf16": 9, "w8a8": 8}
+    assert (end.failed, end.remarks) == ("", ())
+
+
+def test_a_round_that_the_budget_affords_in_part_is_not_begun() -> None:
+    """A first round takes 16 s of each arm, every further one 12 s."""
+    affords = replace(PLAN, arms="together", budget_seconds=32.0 + 24.0 + 12.0)
+    _, blocks, end = whole(plan=affords)
+    assert len(blocks) == 4
+    assert any("the budget of 68 s of load is spent" in each for each in end.remarks)
+    _, blocks, _ = whole(plan=replace(affords, arms="interleaved"))
+    assert len(blocks) == 5
 
 
 def test_both_arms_of_a_round_get_the_same_arrivals_in_an_order_that_changes() -> None:

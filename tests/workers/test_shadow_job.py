@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 from service.decision.policy import Gate
 from service.fleet import Backend, Ladder, Route
@@ -20,12 +21,14 @@ from service.store.load_blocks import hold_on, lease_block, read_blocks
 from service.store.measurements import latest_measurement
 from service.store.routes import set_route
 from service.store.turns import waiting_for_turn
+from service.store.worker_counts import WorkerCounts
 from tests.conftest import ValkeyServer
 from tests.ports import free_port
 from tests.workers.load_walk import Engines, begin_by_hand, fill_corpus, settings_of
 from tests.workers.test_load_heart import Proxy
 from tests.workers.walk import MODEL
 from workers.load_room import open_load_room
+from workers.metrics import LOAD_BLOCKS, LOAD_LAG, LOAD_REQUESTS
 from workers.shadow_job import MOST_ATTEMPTS, LoadRoom, run_load_block, turn
 
 QUICK = {
@@ -291,3 +294,54 @@ def test_gates_of_a_job_whose_backends_clients_used_meanwhile_stay_undecided(
     assert {gate["shown"] for gate in gates} == {"undecided"}
     assert "so that it was not equal" in gates[1]["reason"]
     assert latest_measurement(db, MODEL, "w8a8", Gate.SLO, gates[1]["epoch"], since=0.0) is None
+
+
+def test_arms_with_backends_of_their_own_run_at_the_same_time_and_are_counted(
+    configured: Callable[..., Settings],
+    room_of: Callable[..., LoadRoom],
+    engines: Engines,
+    db: Database,
+    redis_client: redis.Redis,
+) -> None:
+    fill_corpus(db)
+    settings = configured(engines(seconds=0.02), engines(seconds=0.02), plan={**QUICK, "arms": "together"})
+    own = WorkerCounts(redis_client, worker="load@test")
+    before = own.read()
+    job = run_all(room_of(settings), begin_by_hand(settings, db, time.time(), parts=("slo",)))
+    assert (job.state, job.reason) == (JobState.DONE, "")
+    blocks = read_blocks(db, job.job_id, columns=True)
+    assert len(blocks) >= 16
+    figures = [BlockFigures.of(block.figures or {}) for block in blocks]
+    for place in range(0, len(blocks), 2):
+        one, other = blocks[place : place + 2]
+        assert {one.tier, other.tier} == {"bf16", "w8a8"}
+        assert (one.started_at, one.ended_at) == (other.started_at, other.ended_at)
+        assert figures[place].columns.scheduled == figures[place + 1].columns.scheduled
+        assert figures[place].columns.request == figures[place + 1].columns.request
+    findings = job.findings
+    assert findings is not None
+    assert {gate["tier"] for gate in findings["gates"]} == {"bf16", "w8a8"}
+    counts = {name: count - before.get(name, 0) for name, count in own.read().items()}
+
+    def counted(series: str, label: str) -> int:
+        return sum(
+            count for name, count in counts.items() if name.startswith(f"{series}{{") and label in name
+        )
+
+    assert counted(LOAD_BLOCKS, 'ending="done"') == len(blocks)
+    assert counted(LOAD_REQUESTS, 'count="due"') == sum(each.offered for each in figures)
+    assert counts[f"{LOAD_LAG}_count"] >= counted(LOAD_REQUESTS, 'count="due"')
+
+
+def test_a_job_goes_on_where_nothing_can_be_counted(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    fill_corpus(db)
+    fast = engines(seconds=0.02)
+    settings = configured(fast, fast)
+    job = begin_by_hand(settings, db, time.time(), parts=("slo",))
+    nowhere = replace(settings, redis_url=f"redis://127.0.0.1:{free_port()}/0")
+    room = room_of(nowhere)
+    turn(room, job.job_id)
+    assert run_load_block(room, job.job_id, 0) == "done"
+    assert read_job(db, job.job_id).blocks_done == 1
