@@ -25,19 +25,23 @@ from service.store.callbacks import (
     due,
     end,
     take,
-    try_again,
     wait,
 )
 from service.store.database import Database
 from service.store.gate_terms import GITHUB, GITLAB_CHECK, GITLAB_DEPLOYMENT, GateTarget, GateTerms
 from service.store.standing import Question, read_standing
+from workers.attempts import Attempts
 
 log = logging.getLogger("tiergate.guard")
 
 GITLAB = {GITLAB_CHECK, GITLAB_DEPLOYMENT}
-MOST_ATTEMPTS = 10
-FIRST_PAUSE, LONGEST_PAUSE = 5.0, 600.0
-"""Seconds before a second attempt, and before any."""
+ATTEMPTS = Attempts(
+    most=10,
+    first_pause=5.0,
+    longest_pause=600.0,
+    later="answered later",
+    remedy="delivering the webhook again asks for it again",
+)
 LOOK_SECONDS = 15.0
 """Between two looks at a judgement that a pipeline waits for."""
 CHECK_SECONDS = 90.0
@@ -109,7 +113,7 @@ def answer_callbacks(answerer: Answerer, *, now: float) -> None:
         except Unanswered as error:
             if error.silent:
                 answerer.silent |= {GITHUB} if callback.tool == GITHUB else GITLAB
-            _failed(answerer, callback, error, now=now)
+            ATTEMPTS.failed(answerer.db, callback, error, now=now)
 
 
 def _waiting(answerer: Answerer) -> Iterator[tuple[str, str, GateTarget]]:
@@ -201,16 +205,6 @@ def _deployment(answerer: Answerer, callback: Callback, found: Judgement, now: f
         return False
     answerer.gitlab.decide(callback.place, approved=found.state is State.APPROVED, comment=found.line)
     return True
-
-
-def _failed(answerer: Answerer, callback: Callback, error: Unanswered, *, now: float) -> None:
-    if error.again and callback.attempts + 1 < MOST_ATTEMPTS:
-        pause = max(error.pause, min(FIRST_PAUSE * 2.0**callback.attempts, LONGEST_PAUSE))
-        log.warning("answered later, in %.0f s: %s", pause, error)
-        try_again(answerer.db, callback, at=now + pause, problem=error.problem)
-        return
-    log.error("given up: %s; delivering the webhook again asks for it again", error)
-    end(answerer.db, callback, state=CallbackState.GIVEN_UP, at=now, problem=error.problem)
 
 
 def _judged(answerer: Answerer, model: str, tier: str, basis: str, *, now: float) -> Judgement | None:

@@ -16,17 +16,23 @@ from service.approval.dialects.callbacks.sending import Unanswered
 from service.approval.dialects.outgoing.receiver import Receiver
 from service.decision.verdict import Verdict
 from service.fleet import Ladder
-from service.store.callbacks import Callback, CallbackState, due, end, take, try_again
+from service.store.callbacks import Callback, CallbackState, due, end, take
 from service.store.database import Database, StoreUnusable
 from service.store.standing import Question, read_standing
 from service.store.webhook_terms import Told, WebhookTerms
 from service.store.webhooks import event_of, give_up_strangers, owe_jobs, owe_log, owe_verdicts, tool_of
+from workers.attempts import Attempts
 
 log = logging.getLogger("tiergate.guard")
 
-MOST_ATTEMPTS = 15
-FIRST_PAUSE, LONGEST_PAUSE = 5.0, 3600.0
-"""Seconds before a second attempt, and before any: given up after some six hours."""
+ATTEMPTS = Attempts(
+    most=15,
+    first_pause=5.0,
+    longest_pause=3600.0,
+    later="told later",
+    remedy="`tiergate webhooks retry` owes it again",
+)
+"""Given up after some six hours."""
 LOOK_SECONDS = 30.0
 """Between two looks at verdicts and jobs; the decision log is read every time."""
 MOST_AT_ONCE = 20
@@ -122,20 +128,10 @@ def _round(postman: Postman, receiver: Receiver, waiting: list[Callback], now: f
             try:
                 receiver.deliver(event_of(callback), now=now)
             except Unanswered as error:
-                _failed(postman.db, callback, error, now=now)
+                ATTEMPTS.failed(postman.db, callback, error, now=now)
                 return
             end(postman.db, callback, state=CallbackState.ANSWERED, at=now)
     except StoreUnusable as error:
         log.error("webhook %s: told later: %s", receiver.terms.name, error)
     except Exception:
         log.exception("webhook %s: told later", receiver.terms.name)
-
-
-def _failed(db: Database, callback: Callback, error: Unanswered, *, now: float) -> None:
-    if error.again and callback.attempts + 1 < MOST_ATTEMPTS:
-        pause = max(error.pause, min(FIRST_PAUSE * 2.0**callback.attempts, LONGEST_PAUSE))
-        log.warning("told later, in %.0f s: %s", pause, error)
-        try_again(db, callback, at=now + pause, problem=error.problem)
-        return
-    log.error("given up: %s; `tiergate webhooks retry` owes it again", error)
-    end(db, callback, state=CallbackState.GIVEN_UP, at=now, problem=error.problem)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
+from heapq import heapify, heappop, heapreplace
 
 from sqlalchemy import Connection, Executable, delete, func, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -210,26 +211,40 @@ def _trim(connection: Connection, place: str, most: int) -> None:
 
 
 def _fit(connection: Connection, max_bytes: int) -> None:
-    """What was imported is not given up for what is drawn."""
-    used = bytes_used(connection)
-    while used > max_bytes:
-        fullest = connection.execute(
-            select(corpus.c.place)
-            .where(corpus.c.name == TRAFFIC)
-            .group_by(corpus.c.place)
-            .order_by(func.count().desc(), corpus.c.place)
-            .limit(1)
-        ).scalar()
-        if fullest is None:
-            return
-        last = connection.execute(
-            select(corpus.c.digest, corpus.c.bytes)
-            .where(corpus.c.place == fullest)
-            .order_by(corpus.c.rank.desc(), corpus.c.digest.desc())
-            .limit(1)
-        ).one()
-        connection.execute(delete(corpus).where(corpus.c.place == fullest, corpus.c.digest == last.digest))
-        used -= last.bytes
+    """What was imported is not given up for what is drawn. Each place that gives something up is read once."""
+    over = bytes_used(connection) - max_bytes
+    if over <= 0:
+        return
+    sizes = select(corpus.c.place, func.count().label("members")).where(corpus.c.name == TRAFFIC)
+    fullest = [(-row.members, row.place) for row in connection.execute(sizes.group_by(corpus.c.place))]
+    heapify(fullest)
+    ranked: dict[str, list[tuple[str, int]]] = {}
+    gone: dict[str, list[str]] = {}
+    while over > 0 and fullest:
+        members, place = fullest[0]
+        if place not in ranked:
+            ranked[place] = _by_rank(connection, place)
+        digest, size = ranked[place].pop()
+        gone.setdefault(place, []).append(digest)
+        over -= size
+        if ranked[place]:
+            heapreplace(fullest, (members + 1, place))
+        else:
+            heappop(fullest)
+    for place, digests in gone.items():
+        for start in range(0, len(digests), _CHUNK):
+            some = corpus.c.digest.in_(digests[start : start + _CHUNK])
+            connection.execute(delete(corpus).where(corpus.c.place == place, some))
+
+
+def _by_rank(connection: Connection, place: str) -> list[tuple[str, int]]:
+    """Digest and bytes of each of its requests; who would leave first stands last."""
+    rows = connection.execute(
+        select(corpus.c.digest, corpus.c.bytes)
+        .where(corpus.c.place == place)
+        .order_by(corpus.c.rank, corpus.c.digest)
+    )
+    return [(row.digest, row.bytes) for row in rows]
 
 
 def _place_row(place: Place) -> dict[str, object]:

@@ -8,6 +8,8 @@ from pathlib import Path
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from service.store.callbacks import CallbackState, ask, due, end
+from service.store.database import Database
 from service.store.holds import HoldKind, begin_hold
 from tests.approval.live import MODEL, LiveApi
 from workers.metrics import GUARD_ACTIONS, GUARD_RUNS
@@ -29,10 +31,28 @@ def asked() -> list[tuple[str, dict[str, str]]]:
     ]
 
 
+def give_up_a_message(db: Database) -> None:
+    ask(
+        db,
+        tool="webhook:chat",
+        key=("k",),
+        delivery="",
+        model=MODEL,
+        tier="w8a8",
+        basis="quality",
+        place={},
+        now=1.0,
+        reopens=frozenset(),
+    )
+    [callback] = due(db, 1.0, limit=1, tools=("webhook:chat",))
+    end(db, callback, state=CallbackState.GIVEN_UP, at=1.0, problem="nobody answers")
+
+
 def test_every_series_it_asks_for_exists(sqlite_api: LiveApi) -> None:
     sqlite_api.accept("w8a8")
     place = {"model": MODEL, "tier": "w8a8", "epoch": "epoch-w8a8"}
     begin_hold(sqlite_api.db, **place, kind=HoldKind.FROZEN, reason="why", at=1.0, actor="guard")
+    give_up_a_message(sqlite_api.db)
     page = sqlite_api.client().get("/metrics").text
     samples = [s for family in text_string_to_metric_families(page) for s in family.samples]
     for name, labels in asked():
@@ -42,6 +62,13 @@ def test_every_series_it_asks_for_exists(sqlite_api: LiveApi) -> None:
             assert labels.get("task", WATCH_ROUTES) == WATCH_ROUTES
         else:
             assert any(s.name == name and labels.items() <= s.labels.items() for s in samples), (name, labels)
+
+
+def test_messages_that_were_given_up_are_told_by_their_receiver(sqlite_api: LiveApi) -> None:
+    assert ("tiergate_callbacks", {"state": "given_up"}) in asked()
+    give_up_a_message(sqlite_api.db)
+    page = sqlite_api.client().get("/metrics").text
+    assert 'tiergate_callbacks{state="given_up",tool="webhook:chat"} 1.0' in page
 
 
 def test_what_holds_a_tier_is_a_gauge(sqlite_api: LiveApi) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import event, func, select
 
 from service.store.corpus import (
     CorpusFull,
@@ -187,6 +187,36 @@ def test_beyond_the_limit_in_bytes_the_fullest_stratum_gives_up_its_last(
     left = {each.digest for each in listed(database, model="m", name=TRAFFIC, per_stratum=10, now=101 * DAY)}
     best = sorted(many, key=lambda each: each.rank)
     assert {each.digest for each in best[:2]} <= left
+
+
+def test_a_limit_that_was_lowered_is_kept_to_at_the_next_draw_by_asking_once_for_each_stratum(
+    database: Database, request_of: Draw
+) -> None:
+    one = len(request_of(0).blob)
+    wide = CorpusPlan(per_stratum=40, retention_seconds=28 * DAY)
+    many = [request_of(number) for number in range(100, 130)]
+    few = [request_of(number, tenant="t2") for number in range(200, 206)]
+    draw(database, [*many, *few], wide)
+    tight = CorpusPlan(per_stratum=40, retention_seconds=28 * DAY, max_bytes=6 * (one + 8))
+    statements: list[str] = []
+
+    def listen(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        statements.append(statement)
+
+    with database.write() as connection:
+        event.listen(connection, "before_cursor_execute", listen)
+        draw_within(database, connection, tight, few[0].place, None)
+        assert sum("SELECT" in each for each in statements) == 0, "what is not drawn is only counted"
+        statements.clear()
+        draw_within(database, connection, tight, few[0].place, few[0])
+        assert sum("DELETE" in each for each in statements) == 2
+        assert bytes_used(connection) <= tight.max_bytes
+    left = listed(database, model="m", name=TRAFFIC, per_stratum=40, now=101 * DAY)
+    by_tenant = {tenant: {each.digest for each in left if each.tenant == tenant} for tenant in ("t1", "t2")}
+    assert {tenant: len(digests) for tenant, digests in by_tenant.items()} == {"t1": 3, "t2": 3}
+    for tenant, drawn in (("t1", many), ("t2", few)):
+        best = sorted(drawn, key=lambda each: each.rank)[:3]
+        assert by_tenant[tenant] == {each.digest for each in best}
 
 
 def test_nothing_is_kept_where_none_is_asked_for(database: Database, request_of: Draw) -> None:

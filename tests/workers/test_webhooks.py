@@ -26,7 +26,7 @@ from tests.workers.celery_parts import configuration, until
 from tests.workers.walk import MODEL
 from workers import tasks
 from workers.app import GUARD_QUEUE, create_app
-from workers.webhooks import MOST_ATTEMPTS, Postman, open_postman, send_webhooks
+from workers.webhooks import ATTEMPTS, Postman, open_postman, send_webhooks
 
 NOW = 1_700_000_000.0
 
@@ -118,11 +118,11 @@ def test_the_guard_goes_on_before_a_message_is_taken(db: Database) -> None:
 
 
 def test_what_is_not_taken_is_tried_again_with_the_same_id_and_given_up_in_the_open(db: Database) -> None:
-    inbox = Plain(secrets=("s1",), script=[(503, "")] * MOST_ATTEMPTS)
+    inbox = Plain(secrets=("s1",), script=[(503, "")] * ATTEMPTS.most)
     with postman_of(db, ops=inbox) as postman:
         decided(db, "approve")
         at, pauses = NOW + 1, []
-        for _ in range(MOST_ATTEMPTS):
+        for _ in range(ATTEMPTS.most):
             run(postman, at)
             [message] = messages(db, state=None, limit=9)
             pauses.append(message.due_at - at)
@@ -132,7 +132,7 @@ def test_what_is_not_taken_is_tried_again_with_the_same_id_and_given_up_in_the_o
         assert states(db) == [CallbackState.GIVEN_UP]
         assert "answered 503" in message.problem
         run(postman, at + 99_999)
-        assert (inbox.asked, len({*inbox.ids})) == (MOST_ATTEMPTS, 1)
+        assert (inbox.asked, len({*inbox.ids})) == (ATTEMPTS.most, 1)
         assert retry(db, receiver="ops", event_id=None, now=at) == 1
         inbox.now = at
         run(postman, at)
