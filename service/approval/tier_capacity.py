@@ -25,6 +25,7 @@ from service.capacity.batch import Found
 from service.capacity.prefix_gate import Judged, Window
 from service.decision.verdict import Decision, Verdict
 from service.engines.settling import Word
+from service.store.standing import Standing
 from service.store.tier_capacity import BatchAdvice, TierCapacity, read_capacity
 from service.store.tier_load import TierLoad
 from service.wire.prompt_blocks import UNIT_TOKENS
@@ -47,14 +48,22 @@ def capacity_routes(desk: Desk) -> APIRouter:
 
 
 def tier_capacity(desk: Desk, model: str, tier: str) -> TierCapacity:
-    """What the route and pages tell of a tier; 404 for an unknown one, 403 for a model not allowed."""
+    """What the route tells of a tier; 404 for an unknown one, 403 for a model not allowed."""
     ladder = find_ladder(desk.config.ladders, model)
-    found = find_tier(ladder, tier)
-    verdict = None
-    if found is not ladder.baseline:
-        verdict = desk.standing(model).rung(tier).verdict
+    find_tier(ladder, tier)
+    return _read(desk, desk.standing(model), tier)
+
+
+def ladder_capacity(desk: Desk, model: str) -> list[TierCapacity]:
+    """The same of every tier of a ladder, in its order."""
+    standing = desk.standing(model)
+    return [_read(desk, standing, tier.name) for tier in standing.ladder.tiers]
+
+
+def _read(desk: Desk, standing: Standing, tier: str) -> TierCapacity:
+    accepted = accepted_by(standing.rung(tier).verdict)
     return read_capacity(
-        desk.db, ladder, tier, accepted=accepted_by(verdict), unit=UNIT_TOKENS, now=desk.now()
+        desk.db, standing.ladder, tier, accepted=accepted, unit=UNIT_TOKENS, now=desk.now()
     )
 
 

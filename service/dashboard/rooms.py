@@ -5,6 +5,7 @@ from __future__ import annotations
 from service.approval.desk import Desk
 from service.approval.front import Door, Front, FrontOf
 from service.dashboard.adjudicate import adjudicate_routes
+from service.dashboard.capacity import capacity_routes
 from service.dashboard.entrance import entrance_routes
 from service.dashboard.job import job_routes
 from service.dashboard.job_acts import job_act_routes
@@ -25,6 +26,7 @@ ROOMS: Rooms = (
     pair_routes,
     adjudicate_routes,
     ledger_routes,
+    capacity_routes,
     jobs_routes,
     job_routes,
     job_act_routes,

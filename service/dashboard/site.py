@@ -37,6 +37,7 @@ NAVIGATION = (
     ("pairs", "/pairs"),
     ("adjudicate", "/adjudicate"),
     ("ledger", "/ledger"),
+    ("capacity", "/capacity"),
     ("jobs", "/jobs"),
     ("log", "/log"),
 )

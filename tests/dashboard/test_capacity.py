@@ -1,0 +1,59 @@
+"""`/capacity`: advice about every tier of a ladder, and what to do where nothing is known."""
+
+from __future__ import annotations
+
+from service.capacity.prefix_gate import Reading
+from service.capacity.prefix_window import Look
+from service.dashboard.capacity import held, lines
+from service.engines.facts import EngineFacts
+from service.engines.settling import Word
+from service.report.words import Language, words
+from service.store.engine_readings import record_readings
+from service.store.observations import record_look
+from tests.approval.live import LiveApi
+from tests.dashboard.house import CHAT, CODE, NAMES, browser
+from tests.dashboard.visiting import words_of
+
+
+def test_every_tier_has_its_part_and_says_what_is_missing(house_site: LiveApi) -> None:
+    page = browser(house_site, "read").get("/capacity", params={"model": CODE})
+    assert page.status_code == 200
+    text = words_of(page.text)
+    for name in NAMES[CODE]:
+        assert f"{name} What the KV cache holds" in text
+    assert "The guard keeps what backends that serve tell every 15 minutes" in text
+    assert page.text.count("<h1>") == 1
+
+
+def test_without_a_model_the_first_one_is_shown(house_site: LiveApi) -> None:
+    page = browser(house_site, "read").get("/capacity")
+    assert page.status_code == 200
+    assert NAMES[CHAT][0] in words_of(page.text)
+
+
+def test_engines_and_their_prefix_caches_are_shown_with_their_units(house_site: LiveApi) -> None:
+    now, hour = house_site.clock.at, 3600.0
+    facts = EngineFacts(
+        engine="vllm", version="0.32.0", kv_dtype="fp8", kv_tokens=93184, kv_bytes=1 << 30, max_model_len=4096
+    )
+    record_look(house_site.db, {(CHAT, "bf16"): {"http://a:1": facts}}, now=now)
+    for place in range(101):
+        reading = Reading(prefill_tokens=1000.0 * place, reused_tokens=200.0 * place)
+        look = Look(backend="http://a:1", at=now - 25 * hour + 900 * place, reading=reading, running=2.0)
+        record_readings(house_site.db, {(CHAT, "bf16", "http://a:1"): look})
+    text = words_of(browser(house_site, "read").get("/capacity", params={"model": CHAT}).text)
+    assert "93,184 tok 1.00 GiB 22" in text
+    assert "switch off 20.0% of prefill tokens are reused" in text
+    assert "prompt tokens reused 20.00 %" in text
+
+
+def test_it_is_there_in_chinese_and_refuses_unknown_models(house_site: LiveApi) -> None:
+    client = browser(house_site, "read")
+    assert "KV 缓存的容量" in client.get("/capacity", params={"model": CHAT, "lang": "zh"}).text
+    assert client.get("/capacity", params={"model": "none"}).status_code == 404
+
+
+def test_what_an_engine_does_not_tell_is_a_dash() -> None:
+    told = held(Word(backend="http://a:1", facts=EngineFacts(engine="llama.cpp"), at=1.0))
+    assert (told.tokens, told.size, told.sequences, told.dtype) == ("–", "–", "–", "–")
+    assert lines(None, words(Language.EN)) == []
