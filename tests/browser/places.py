@@ -35,6 +35,7 @@ PLACES: Mapping[str, Callable[[House], str]] = {
     "pairs-of-criterion": lambda house: address("/pairs", model=CHAT, tier="w4a16", criterion=STRUCTURED),
     "adjudicate": lambda house: "/adjudicate",
     "ledger": lambda house: address("/ledger", model=CHAT),
+    "capacity": lambda house: address("/capacity", model=CHAT),
     "jobs": lambda house: "/jobs",
     "job-done": lambda house: address("/job", id=house.done_job),
     "job-failed": lambda house: address("/job", id=house.failed_job),
