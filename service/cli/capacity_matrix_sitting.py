@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COMMAND = "matrix"
 STOPPED = 1
-ASK_SECONDS = 5.0
+ASK_SECONDS = 2.0
 """Between two questions whether a backend has come into service."""
 LOOK_SECONDS, LEAST_LOOKS = 5.0, 6
 """Between two looks at the engines, and how many a window has at least."""

@@ -209,7 +209,7 @@ def test_captured_traffic_gives_classes_by_its_sizes(backend: Loaded) -> None:
     ran("client/m", "w8a8", "--captured", "--concurrency", "1", *QUICK)
     rows = {each["prompt"]["name"]: each for each in kept()["cells"]}
     assert set(rows) == {"p50", "p90", "p99"}
-    assert rows["p50"]["prompt_tokens"] < rows["p90"]["prompt_tokens"] <= rows["p99"]["prompt_tokens"]
+    assert rows["p50"]["prompt_tokens"] < rows["p90"]["prompt_tokens"]
     marks = {each["messages"][0]["content"].split()[0] for each in backend.bodies if each.get("stream")}
     assert len(marks) == 3, "one mark a cell"
 
