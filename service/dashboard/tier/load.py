@@ -13,9 +13,9 @@ from service.report.gathering.composing import Sources
 from service.report.gathering.kept import report_of
 from service.store.jobs import JobState, list_jobs
 
-MOST_JOBS = 12
+MOST_JOBS = 6
 """How far back a load run is looked for."""
-MOST_KEPT = 16
+MOST_KEPT = 32
 """Reports held in memory: a page asks for the same ones every few seconds, and they do not change."""
 
 
@@ -46,7 +46,7 @@ class LoadRuns:
     slo: LoadRun | None = None
     """Baseline and tier under the same arrivals, with blocks that may be used."""
     money: LoadRun | None = None
-    """With what both cost."""
+    """With what both cost; the latest that knows the net benefit, or else the latest of all."""
     passed_over: tuple[tuple[str, str], ...] = ()
     """Later jobs whose blocks of the tier may not be used, and why of the first of them."""
 
@@ -61,7 +61,7 @@ class Runs:
 
     def of(self, model: str, baseline: str, tier: str, *, now: float) -> LoadRuns:
         """The last ones of a tier."""
-        slo = money = None
+        slo = money = incomplete = None
         passed_over: list[tuple[str, str]] = []
         for report in self._reports(model, now=now):
             found = _narrowed(report, baseline, tier)
@@ -72,11 +72,14 @@ class Runs:
                     slo = found
                 else:
                     passed_over.append((found.job, next(iter(load.invalid), "")))
-            if money is None and found.tier.money is not None:
-                money = found
+            if money is None and (told := found.tier.money) is not None:
+                if told.net_benefit is not None:
+                    money = found
+                else:
+                    incomplete = incomplete or found
             if slo is not None and money is not None:
                 break
-        return LoadRuns(slo=slo, money=money, passed_over=tuple(passed_over))
+        return LoadRuns(slo=slo, money=money or incomplete, passed_over=tuple(passed_over))
 
     def _reports(self, model: str, *, now: float) -> Iterator[Report]:
         """Of jobs that came to their end, the latest first; read one by one, since mostly the first will do."""
