@@ -243,6 +243,7 @@ class _Roots:
             salt=mirroring.salt,
             share=mirroring.sample,
             resend_seconds=terms.resend_seconds,
+            prefixes=terms.prefixes,
         )
 
     def _probing(self, model: str) -> Probing:

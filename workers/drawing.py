@@ -29,9 +29,11 @@ from service.store.corpus import (
 from service.store.corpus_plan import CorpusPlan
 from service.store.database import Database
 from service.store.kept_answers import KeptAnswers, keep_within
+from service.store.prompt_prefixes import PromptPrefix, keep_prefix_within
 from service.store.resends import Sent, count_within, earlier_tiers
 from service.store.units import Unit
 from service.wire import message_chain, write_body
+from service.wire.prompt_blocks import prompt_blocks
 from service.wire.replay import without_traces
 from workers.judge import Alarm
 from workers.kept import sealed_answers
@@ -61,6 +63,8 @@ class Drawing:
     """Of requests that are captured."""
     resend_seconds: float = 300.0
     """Within which the same prompt of the same tenant is a retry; 0 = not counted."""
+    prefixes: int = 0
+    """Prompts of one model whose beginnings are kept as hashes under `salt`; 0 = none."""
     seconds_per_capture: float = 10.0
 
 
@@ -75,6 +79,7 @@ class Lot:
     sent: Sent
     earlier: str | None
     """The tier whose answer it seems to have been of no use, if it is a retry."""
+    prefix: PromptPrefix | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +104,9 @@ class Lots:
         def write(connection: Connection) -> None:
             if drawing.resend_seconds:
                 count_within(db, connection, lot.sent, earlier=lot.earlier, share=drawing.share)
+            if lot.prefix is not None:
+                gone_at = lot.sent.at + drawing.plan.retention_seconds
+                keep_prefix_within(db, connection, lot.prefix, expires_at=gone_at)
             if drawing.plan.per_stratum and not placed.opened.plan.rejected:
                 draw_within(db, connection, drawing.plan, lot.place, drawn)
             if kept is not None:
@@ -207,6 +215,7 @@ def draw_lots(
                 last=last[places[capture_id].key],
                 sent=sent[capture_id],
                 earlier=earlier.get(capture_id),
+                prefix=_prefix(drawing, placed),
             )
             for placed in batch
             for capture_id in [placed.opened.capture.id]
@@ -218,6 +227,24 @@ def stratum_of(placed: Placed) -> str:
     """Length, structure, streaming and language: `8k-32k/structured/stream/zh`."""
     told = dict(each.split("=", 1) for each in placed.opened.marginals)
     return f"{placed.opened.capture.stratum}/{told.get('language', 'other')}"
+
+
+def _prefix(drawing: Drawing, placed: Placed) -> PromptPrefix | None:
+    """The beginnings of its prompt; None where they are not kept, or there is no key to hash them under."""
+    if not drawing.prefixes or not drawing.salt or not drawing.share:
+        return None
+    capture = placed.opened.capture
+    blocks = prompt_blocks(placed.opened.request, key=drawing.salt)
+    return PromptPrefix(
+        capture_id=capture.id,
+        model=capture.model,
+        tenant=capture.tenant,
+        at=capture.started_at,
+        tokens=blocks.tokens,
+        named=blocks.named,
+        share=drawing.share,
+        together=capture.conversation is not None,
+    )
 
 
 def _asked(placed: Placed) -> dict[str, Json]:

@@ -62,4 +62,5 @@ def open_guard_room(
         postman=open_postman(db, settings.ladders, question, settings.webhooks),
         # Beyond the life of any capture, or a late message would be counted again.
         retention_seconds=max(RETENTION_SECONDS, 2.0 * mirroring.ttl_seconds),
+        prefixes=settings.corpus.prefixes,
     )

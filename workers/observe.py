@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from random import sample
 
 import httpx
 
+from service.capacity.prefix_window import Look
 from service.engines.asking import Page, ask_engine
 from service.engines.facts import UNTOLD, EngineFacts
 from service.engines.pages import served_models
+from service.engines.stages import prefix_look
 from service.fleet import Backend, Ladder
 from service.reach import client_of, read_page
 from service.store.current_epochs import Declared, record_epochs
 from service.store.database import Database
+from service.store.engine_readings import BackendKey, due_backends, record_readings
 from service.store.observations import TierKey, Turn, read_words, record_look
 
 log = logging.getLogger("tiergate.engines")
@@ -29,6 +32,8 @@ AT_ONCE = 32
 """Backends asked at the same time."""
 LONGEST_PAGE = 4 * 1024 * 1024
 """Bytes; a page of metrics has some 60 KB."""
+WITH_PREFIX_COUNTERS = frozenset({"vllm", "sglang"})
+"""Engines that count tokens of prefixes; others log an error for a page that they do not have."""
 NOT_NOW = frozenset({408, 425, 429})
 """Statuses that, like 5xx, say nothing about whether a page is there."""
 
@@ -59,6 +64,16 @@ class _Place:
     """What it calls the model."""
     known: str
     """The engine that it was when it last answered, or empty."""
+    is_due: bool
+    """Whether it is time to keep what it tells of its prefix cache."""
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What a backend told until its time was over."""
+
+    facts: EngineFacts | None = None
+    look: Look | None = None
 
 
 def observe(
@@ -70,19 +85,30 @@ def observe(
     patience: Patience | None = None,
 ) -> dict[TierKey, Turn]:
     """One look: ask, settle, write down epochs that are new; what became of each tier."""
-    places = [place for ladder in ladders.values() for place in _places(db, ladder)]
-    answers = asyncio.run(_ask_all(places, patience or Patience()))
+    serving = {
+        (ladder.model, tier.name, backend.url)
+        for ladder in ladders.values()
+        for tier in ladder.tiers
+        for backend in tier.backends
+    }
+    due = due_backends(db, serving, now=now)
+    places = [place for ladder in ladders.values() for place in _places(db, ladder, due)]
+    answers = asyncio.run(_ask_all(places, patience or Patience(), now))
     told: dict[TierKey, dict[str, EngineFacts | None]] = {}
-    for place, facts in zip(places, answers, strict=True):
-        told.setdefault(place.key, {})[place.backend.url] = facts
+    looks: dict[BackendKey, Look] = {}
+    for place, heard in zip(places, answers, strict=True):
+        told.setdefault(place.key, {})[place.backend.url] = heard.facts
+        if heard.look is not None:
+            looks[*place.key, place.backend.url] = heard.look
     turns = record_look(db, told, now=now)
     record_epochs(db, ladders, declared, now=now)
+    record_readings(db, looks)
     for (model, tier), turn in turns.items():
         _tell(f"{model}/{tier}", turn)
     return turns
 
 
-def _places(db: Database, ladder: Ladder) -> list[_Place]:
+def _places(db: Database, ladder: Ladder, due: Collection[BackendKey]) -> list[_Place]:
     """Every backend of every pool, once for each tier."""
     places = []
     for tier in ladder.tiers:
@@ -94,26 +120,27 @@ def _places(db: Database, ladder: Ladder) -> list[_Place]:
                 backend=backend,
                 model=tier.model,
                 known=known.get(url, ""),
+                is_due=(ladder.model, tier.name, url) in due,
             )
             for url, backend in by_url.items()
         ]
     return places
 
 
-async def _ask_all(places: list[_Place], patience: Patience) -> list[EngineFacts | None]:
-    """What each tells, None for silence, in the order of the places.
+async def _ask_all(places: list[_Place], patience: Patience, now: float) -> list[_Heard]:
+    """What each tells, in the order of the places.
 
     They are asked in any order: were it always the same, as many slow ones as are asked at a time could keep
     those behind them unheard for ever.
     """
     gate = asyncio.Semaphore(AT_ONCE)
-    found: list[EngineFacts | None] = [None] * len(places)
+    found = [_Heard() for _ in places]
 
     async def one(number: int, place: _Place) -> None:
         async with gate:
             try:
                 async with asyncio.timeout(patience.backend):
-                    found[number] = await _ask(place, patience.page)
+                    await _ask(place, patience.page, found[number], now)
             except (Silent, httpx.HTTPError, OSError, ValueError) as error:
                 log.debug("%s/%s %s told nothing: %s", *place.key, place.backend.url, error)
 
@@ -126,14 +153,19 @@ async def _ask_all(places: list[_Place], patience: Patience) -> list[EngineFacts
     return found
 
 
-async def _ask(place: _Place, seconds: float) -> EngineFacts | None:
-    """Who it is, as the server of the tier's model; None when it is no engine that we know."""
+async def _ask(place: _Place, seconds: float, heard: _Heard, now: float) -> None:
+    """Who it is, as the server of the tier's model, nothing when it is no engine that we know; then its cache."""
     async with client_of(place.backend, timeout=seconds) as client:
 
+        pages: dict[str, Page] = {}
+
         async def get(path: str) -> Page:
+            if path in pages:
+                return pages[path]
             page = await read_page(client, path, longest=LONGEST_PAGE)
             if page.status >= 500 or page.status in NOT_NOW:
                 raise Silent(f"{path} answers {page.status}")
+            pages[path] = page
             return page
 
         listing = await get("/v1/models")
@@ -143,11 +175,20 @@ async def _ask(place: _Place, seconds: float) -> EngineFacts | None:
             raise Silent(f"/v1/models: {error}") from None
         if place.model not in models:
             raise Silent(f"it does not serve {place.model} at the moment")
-        facts = await ask_engine(get, known=place.known)
+        heard.facts = _as_server(place, await ask_engine(get, known=place.known), models[place.model])
+        if place.is_due and heard.facts is not None and heard.facts.engine in WITH_PREFIX_COUNTERS:
+            metrics = await get("/metrics")
+            if metrics.status == 200:
+                heard.look = prefix_look(metrics.text, backend=place.backend.url, at=now)
+
+
+def _as_server(
+    place: _Place, facts: EngineFacts | None, longest: int | None
+) -> EngineFacts | None:
     if facts is None and place.known:
         # It told who it is before: another engine is there, or a gateway that hides it.
         return EngineFacts(engine=UNTOLD)
-    if facts is None or (longest := models[place.model]) is None:
+    if facts is None or longest is None:
         return facts
     return replace(facts, max_model_len=longest)
 

@@ -15,9 +15,11 @@ from service.store import redis_keys
 from service.store.adjudication import expire_texts
 from service.store.callbacks import forget_callbacks
 from service.store.database import StoreUnusable
+from service.store.engine_readings import KEPT_SECONDS, forget_readings
 from service.store.forgetting import expire_kept
 from service.store.ledger import copy_from_redis
 from service.store.load_blocks import forget_columns
+from service.store.prompt_prefixes import trim_prefixes
 from service.store.retention import retain
 from service.store.spending import Budget
 from service.store.task_message import REPLAY_TASK
@@ -67,6 +69,8 @@ class GuardRoom:
     """Tells receivers of webhooks what they are owed."""
     retention_seconds: float
     """How long settlements and the reasons beside pairs are kept."""
+    prefixes: int = 0
+    """Latest prompts of each model whose beginnings are kept."""
 
     def close(self) -> None:
         self.answerer.close()
@@ -137,6 +141,8 @@ def register(
         log.info("expired: %s", expire_kept(room.guard.db, now=now))
         forget_columns(room.guard.db, before=now - COLUMNS_KEPT_SECONDS)
         forget_callbacks(room.guard.db, before=now - room.retention_seconds)
+        forget_readings(room.guard.db, before=now - KEPT_SECONDS)
+        trim_prefixes(room.guard.db, most=room.prefixes)
         if gone := expire_texts(room.guard.db, now=now):
             log.info("%d texts kept for adjudication are gone", gone)
 

@@ -100,14 +100,14 @@ def window_of(readings: Sequence[Reading], *, hours: float) -> Window:
     if len(readings) < 2:
         raise ValueError("at least two readings: counters tell by how much they grew")
     parts = [
-        (_grown(a.prefill_tokens, b.prefill_tokens), _grown(a.reused_tokens, b.reused_tokens), a, b)
+        (grown(a.prefill_tokens, b.prefill_tokens), grown(a.reused_tokens, b.reused_tokens), a, b)
         for a, b in pairwise(readings)
     ]
     rates = [min(1.0, reused / prefill) for prefill, reused, _, _ in parts if prefill]
     times = [
         (
-            _grown(a.prefill_seconds, b.prefill_seconds),
-            _grown(a.decode_seconds, b.decode_seconds),
+            grown(a.prefill_seconds, b.prefill_seconds),
+            grown(a.decode_seconds, b.decode_seconds),
         )
         for _, _, a, b in parts
         if None not in (a.prefill_seconds, b.prefill_seconds, a.decode_seconds, b.decode_seconds)
@@ -123,7 +123,7 @@ def window_of(readings: Sequence[Reading], *, hours: float) -> Window:
     )
 
 
-def _grown(before: float | None, after: float | None) -> float:
+def grown(before: float | None, after: float | None) -> float:
     """By how much; a counter that fell began at 0 in between."""
     if before is None or after is None:
         return 0.0

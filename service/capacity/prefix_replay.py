@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 ROOT = 0
 
@@ -250,3 +250,19 @@ def split_pools(prompts: Sequence[Prompt], *, unit: int, block: int, blocks: int
         alone = replay(own, unit=unit, block=block, capacities=(size,)).points[0].rate
         found.append(Split(tenant=tenant, tokens=tokens, shared=shared[tenant], blocks=size, own=alone))
     return tuple(found)
+
+
+def of_all_traffic(found: Replay, share: float) -> Replay:
+    """The same with sizes for all traffic, of which a share was replayed.
+
+    Where conversations were sampled whole, what is touched between two touches is thinned by the share, and
+    so is the size that holds it (SHARDS: Waldspurger, FAST 2015). Beginnings that many conversations have in
+    common are touched more rarely in a sample than they are: at small sizes their part is told too low.
+    """
+    points = tuple(replace(point, blocks=round(point.blocks / share)) for point in found.points)
+    return replace(found, points=points, distinct=round(found.distinct / share))
+
+
+def split_of_all_traffic(splits: Sequence[Split], share: float) -> tuple[Split, ...]:
+    """The same for pools of tenants."""
+    return tuple(replace(each, blocks=round(each.blocks / share)) for each in splits)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.configuration import fail
+from service.cli.capacity_stored import captured_prompts, observed_window
+from service.cli.configuration import ConfigOption, fail
 
 if TYPE_CHECKING:
     from service.capacity.prefix_gate import Window
     from service.capacity.prefix_replay import Prompt
 
 WRONG = 2
+ONE_SOURCE = "give metrics pages, or both --prefill-tokens and --reused-tokens, or --observed MODEL TIER"
 
 
 def register(group: typer.Typer) -> None:
@@ -42,6 +45,13 @@ def prefix(
     prefix_tokens: Annotated[int | None, typer.Option(min=0, help="Of a typical shared prefix.")] = None,
     prefixes: Annotated[int | None, typer.Option(min=0, help="Distinct ones.")] = None,
     concurrency: Annotated[float | None, typer.Option(min=0, help="Requests at once, typically.")] = None,
+    observed: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="MODEL TIER", help="Instead of pages: the last 24 hours of a tier, as the guard kept them."
+        ),
+    ] = None,
+    config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
 ) -> None:
     """Tell whether a prefix cache is worth its memory, from a day of counters.
@@ -58,20 +68,24 @@ def prefix(
       tiergate capacity prefix monday.prom tuesday.prom --prefix-tokens 1800 --prefixes 40 --concurrency 24
     From numbers of your own:
       tiergate capacity prefix --prefill-tokens 9000000 --reused-tokens 5600000 --prefill-share 0.45
+    The last day of a tier that Tiergate watches, with what captured prompts have in common:
+      tiergate capacity prefix --observed my-model bf16
     """
-    from dataclasses import replace
-
     from service.capacity.prefix_gate import Advice, Window, judge
     from service.cli.capacity_prefix_views import print_judged, window_document
 
     numbers = (prefill_tokens, reused_tokens)
     try:
         if pages:
-            if any(each is not None for each in numbers):
-                raise ValueError("give pages, or --prefill-tokens and --reused-tokens, not both")
+            if observed is not None or any(each is not None for each in numbers):
+                raise ValueError(f"{ONE_SOURCE}, not several")
             window = _window(pages, hours)
+        elif observed is not None:
+            if any(each is not None for each in numbers):
+                raise ValueError(f"{ONE_SOURCE}, not several")
+            window = observed_window(config, *observed)
         elif prefill_tokens is None or reused_tokens is None:
-            raise ValueError("give metrics pages, or both --prefill-tokens and --reused-tokens")
+            raise ValueError(ONE_SOURCE)
         else:
             window = Window(
                 hours=hours, prefill_tokens=prefill_tokens, reused_tokens=reused_tokens, prefill_share=None
@@ -79,12 +93,12 @@ def prefix(
         window = replace(
             window,
             prefill_share=window.prefill_share if prefill_share is None else prefill_share,
-            evictions=evictions,
+            evictions=window.evictions if evictions is None else evictions,
             requests=requests,
             requests_hit=requests_hit,
-            prefix_tokens=prefix_tokens,
-            prefixes=prefixes,
-            concurrency=concurrency,
+            prefix_tokens=window.prefix_tokens if prefix_tokens is None else prefix_tokens,
+            prefixes=window.prefixes if prefixes is None else prefixes,
+            concurrency=window.concurrency if concurrency is None else concurrency,
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
@@ -114,11 +128,13 @@ def _window(pages: list[Path], hours: float) -> Window:
 
 def replay(
     traces: Annotated[
-        list[Path],
-        typer.Argument(metavar="TRACE...", help="Mooncake's JSON lines with hash_ids; one file a tenant."),
-    ],
+        list[Path] | None,
+        typer.Argument(metavar="[TRACE]...", help="Mooncake's JSON lines with hash_ids; one file a tenant."),
+    ] = None,
     block: Annotated[int, typer.Option(min=1, help="Tokens of a block of the cache.")] = 16,
-    unit: Annotated[int, typer.Option(min=1, help="Tokens that one hash of the trace stands for.")] = 512,
+    unit: Annotated[
+        int | None, typer.Option(min=1, help="Tokens that one hash of the trace stands for; 512, as Mooncake's.")
+    ] = None,
     token_bytes: Annotated[
         int | None, typer.Option(min=1, help="Of the KV cache, from `capacity kv`: sizes in GiB too.")
     ] = None,
@@ -126,6 +142,13 @@ def replay(
         int | None,
         typer.Option(min=1, help="Tokens of a cache, to compare it with one for each tenant."),
     ] = None,
+    captured: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Instead of traces: the captured prompts of a model.")
+    ] = None,
+    across_tenants: Annotated[
+        bool, typer.Option(help="Tenants share what their prompts have in common, as engines do by default.")
+    ] = False,
+    config: ConfigOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
 ) -> None:
     """Replay a trace through an LRU prefix cache of every size, and print the hit-rate curve and its knee.
@@ -133,30 +156,61 @@ def replay(
     Nothing is sent anywhere. The rate is of tokens; hits per request are told beside it, since they mislead.
     A live cache also holds what is being answered: take the room of running requests off your memory first.
 
-    Exit status: 0 replayed, 2 wrong command line, or no trace with hashes of prefixes.
+    Captured prompts are replayed by keyed hashes of their beginnings, which workers keep (`corpus.prefixes`):
+    no text. Of a sample of traffic, sizes are told for all of it.
+
+    Exit status: 0 replayed, 2 wrong command line, or no trace with hashes of prefixes, 3 nothing captured.
 
     \b
     The curve, with the memory it takes of a model of 147,456 bytes a token:
       tiergate capacity replay conversation_trace.jsonl --token-bytes 147456
     Two tenants in a pool of 200,000 tokens, and each in its part of it:
       tiergate capacity replay chat.jsonl batch.jsonl --pool 200000
+    What was captured of a model's own traffic, tenant by tenant:
+      tiergate capacity replay --captured my-model --pool 200000
     """
+    from service.capacity.prefix_replay import of_all_traffic, split_of_all_traffic, split_pools
     from service.capacity.prefix_replay import replay as through
-    from service.capacity.prefix_replay import split_pools
-    from service.cli.capacity_prefix_views import print_replay, replay_document
+    from service.cli.capacity_prefix_views import print_captured, print_replay, replay_document
+    from service.traces import BLOCK_TOKENS
+    from service.wire.prompt_blocks import UNIT_TOKENS
 
-    prompts = _prompts(traces)
+    if bool(traces) == (captured is not None):
+        raise typer.BadParameter("give traces, or --captured MODEL")
+    if captured is not None and unit is not None:
+        raise typer.BadParameter("--unit is of traces; captured prompts have their own")
+    if across_tenants and captured is None:
+        raise typer.BadParameter("--across-tenants is of captured prompts: names of two traces mean nothing together")
+    if across_tenants and pool is not None:
+        raise typer.BadParameter("--pool compares tenants, and with --across-tenants there is but one")
+    own = None if captured is None else captured_prompts(config, captured)
+    prompts = _prompts(traces or []) if own is None else list(own.prompts)
+    if across_tenants:
+        prompts = [replace(each, tenant="") for each in prompts]
+    share = 1.0 if own is None else own.share
+    unit = UNIT_TOKENS if own is not None else unit or BLOCK_TOKENS
     try:
-        found = through(prompts, unit=unit, block=block)
+        found = of_all_traffic(through(prompts, unit=unit, block=block), share)
         splits = (
-            () if pool is None else split_pools(prompts, unit=unit, block=block, blocks=max(1, pool // block))
+            ()
+            if pool is None
+            else split_of_all_traffic(
+                split_pools(
+                    prompts, unit=unit, block=block, blocks=max(1, round(pool // block * share))
+                ),
+                share,
+            )
         )
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     if as_json:
-        typer.echo(json.dumps(replay_document(found, splits, token_bytes), indent=2, allow_nan=False))
-    else:
-        print_replay(found, splits, token_bytes)
+        document = replay_document(found, splits, token_bytes)
+        document["captured"] = None if own is None else {"share": own.share, "whole": own.together}
+        typer.echo(json.dumps(document, indent=2, allow_nan=False))
+        return
+    print_replay(found, splits, token_bytes)
+    if own is not None:
+        print_captured(own.share, own.together)
 
 
 def _prompts(traces: list[Path]) -> list[Prompt]:

@@ -75,12 +75,14 @@ def tell_forgotten(settings: Settings, gone: Forgotten, whose: str | None, *, as
             "answers": gone.answers,
             "reasons": gone.reasons,
             "texts": gone.texts,
+            "prefixes": gone.prefixes,
         }
         sys.stdout.write(json.dumps(document, indent=2) + "\n")
         return
     typer.echo(
         f"gone: {gone.requests:,} requests, {gone.answers:,} captures with answers, "
-        f"{gone.reasons:,} reasons of pairs, {gone.texts:,} texts for people to judge"
+        f"{gone.reasons:,} reasons of pairs, {gone.texts:,} texts for people to judge, "
+        f"{gone.prefixes:,} hashes of prompts"
     )
     if whose is not None:
         typer.echo(

@@ -6,14 +6,34 @@ import math
 import re
 
 from service.capacity.prefix_gate import Reading
-from service.engines.load import engine_load
+from service.capacity.prefix_window import Look
+from service.engines.load import EngineLoad, engine_load
 
 _SECONDS = re.compile(r"^vllm:request_(prefill|decode)_time_seconds_sum(?:\{.*\})?[ \t]+(\S+)", re.MULTILINE)
 
 
 def prefix_reading(page: str) -> Reading | None:
     """Counters of tokens and seconds; None where a page tells of no prefix cache. Only vLLM tells seconds."""
+    return _reading(page, engine_load(page))
+
+
+def prefix_look(page: str, *, backend: str, at: float) -> Look | None:
+    """The same, of one backend at one time (Unix seconds), with how busy it is."""
     load = engine_load(page)
+    reading = _reading(page, load)
+    if load is None or reading is None:
+        return None
+    return Look(
+        backend=backend,
+        at=at,
+        reading=reading,
+        running=load.running,
+        kv_usage=load.kv_usage,
+        evicted=load.evicted_tokens,
+    )
+
+
+def _reading(page: str, load: EngineLoad | None) -> Reading | None:
     if load is None or load.prefix_queries is None or load.prefix_hits is None:
         return None
     seconds: dict[str, float] = {}

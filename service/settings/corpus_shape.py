@@ -26,6 +26,8 @@ class CorpusTerms:
     """Name of the mask; `service.settings.redacting` loads it."""
     resend_seconds: float = 300.0
     """Within which the same prompt of one tenant is a retry; 0 = not counted."""
+    prefixes: int = 20_000
+    """Prompts of one model whose beginnings are kept as keyed hashes; 0 = none."""
     use: str = TRAFFIC
     """The corpus that shadow jobs send."""
 
@@ -50,6 +52,11 @@ class CorpusShape(Shape):
     resend_window: Limit = written(
         "5m", "The same prompt of one tenant within it is a retry; `none` counts none."
     )
+    prefixes: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
+        default=20_000,
+        description="Latest prompts of a model whose beginnings are kept as keyed hashes, for "
+        "`tiergate capacity replay`; 0 keeps none.",
+    )
     use: Name = Field(
         default=TRAFFIC, description="Corpus that shadow jobs send: `traffic`, or the name of an import."
     )
@@ -70,5 +77,6 @@ def build_corpus(shape: CorpusShape, findings: Findings) -> CorpusTerms:
         answers=shape.answers,
         redact=shape.redact,
         resend_seconds=shape.resend_window or 0.0,
+        prefixes=shape.prefixes,
         use=shape.use,
     )

@@ -27,6 +27,7 @@ from sqlalchemy.exc import (
 
 from service.store import adjudication_tables as adjudication_tables  # its tables belong to the same schema
 from service.store import callback_tables as callback_tables
+from service.store import capacity_tables as capacity_tables
 from service.store import corpus_tables as corpus_tables
 from service.store import detail_tables as detail_tables
 from service.store import engine_tables as engine_tables

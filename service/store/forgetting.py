@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 
 from service.store.adjudication_tables import adjudication_items, adjudication_texts
+from service.store.capacity_tables import prompt_prefixes
 from service.store.corpus_tables import corpus, corpus_strata, kept_answers
 from service.store.database import Database
 from service.store.schema import pairs, units
@@ -23,6 +24,8 @@ class Forgotten:
     """Pairs whose one-sentence reasons, which quote answers, were taken away."""
     texts: int = 0
     """Pairs that people were to judge."""
+    prefixes: int = 0
+    """Prompts whose beginnings were kept as hashes."""
 
     def plus(self, other: Forgotten) -> Forgotten:
         return Forgotten(
@@ -30,6 +33,7 @@ class Forgotten:
             answers=self.answers + other.answers,
             reasons=self.reasons + other.reasons,
             texts=self.texts + other.texts,
+            prefixes=self.prefixes + other.prefixes,
         )
 
 
@@ -38,7 +42,9 @@ def expire_kept(db: Database, *, now: float) -> Forgotten:
     with db.write() as connection:
         requests = _delete(connection, corpus.c.expires_at <= now, corpus_strata.c.expires_at <= now)
         answers = connection.execute(delete(kept_answers).where(kept_answers.c.expires_at <= now)).rowcount
-    return Forgotten(requests=requests, answers=answers)
+        old = delete(prompt_prefixes).where(prompt_prefixes.c.expires_at <= now)
+        prefixes = connection.execute(old).rowcount
+    return Forgotten(requests=requests, answers=answers, prefixes=prefixes)
 
 
 def forget_corpus(db: Database, *, model: str, name: str) -> Forgotten:
@@ -63,6 +69,9 @@ def forget_tenant(db: Database, tenant: str) -> Forgotten:
         db.lock(connection, "corpus")
         requests = _delete(connection, corpus.c.tenant == tenant, corpus_strata.c.tenant == tenant)
         answers = connection.execute(delete(kept_answers).where(kept_answers.c.tenant == tenant)).rowcount
+        prefixes = connection.execute(
+            delete(prompt_prefixes).where(prompt_prefixes.c.tenant == tenant)
+        ).rowcount
         told = (pairs.c.baseline_reason != "") | (pairs.c.candidate_reason != "")
         theirs = pairs.c.unit_id.in_(select(units.c.unit_id).where(units.c.tenant == tenant))
         reasons = connection.execute(
@@ -74,7 +83,9 @@ def forget_tenant(db: Database, tenant: str) -> Forgotten:
         texts = connection.execute(
             delete(adjudication_texts).where(adjudication_texts.c.item_id.in_(items))
         ).rowcount
-    return Forgotten(requests=requests, answers=answers, reasons=reasons, texts=texts)
+    return Forgotten(
+        requests=requests, answers=answers, reasons=reasons, texts=texts, prefixes=prefixes
+    )
 
 
 def forget_answers(db: Database, model: str) -> Forgotten:

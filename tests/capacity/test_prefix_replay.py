@@ -10,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from service.capacity.prefix_replay import Prompt, replay, sizes, split_pools
+from service.capacity.prefix_replay import (
+    Prompt,
+    of_all_traffic,
+    replay,
+    sizes,
+    split_of_all_traffic,
+    split_pools,
+)
 from service.traces import read_trace
 from tests.evaluators.conftest import suites as suites
 
@@ -152,3 +159,29 @@ def test_the_page_s_figures_of_mooncake_s_conversations_hold(suites: Path) -> No
     assert [f"{point.rate:.1%}" for point in found.points] == ["4.3%", "4.3%", "34.4%"]
     assert f"{found.unlimited:.1%}" == "37.4%"
     assert found.requests_hit > 0.999
+
+
+def test_of_a_sample_sizes_are_told_for_all_traffic_and_rates_are_its_own() -> None:
+    """A hundred conversations of five turns, in turns; of every fifth, a fifth of the cache finds as much."""
+    turns = [
+        Prompt(tokens=16 * (turn + 1), named=tuple(100 * talk + block for block in range(turn + 1)))
+        for turn in range(5)
+        for talk in range(100)
+    ]
+    sampled = [prompt for prompt in turns if (prompt.named[0] // 100) % 5 == 0]
+    sizes_of_all = (50, 100, 250, 500)
+    whole = replay(turns, unit=16, block=16, capacities=sizes_of_all)
+    part = replay(sampled, unit=16, block=16, capacities=[size // 5 for size in sizes_of_all])
+    told = of_all_traffic(part, 0.2)
+    assert [point.blocks for point in told.points] == list(sizes_of_all)
+    assert [point.rate for point in told.points] == pytest.approx([point.rate for point in whole.points], abs=0.02)
+    assert told.distinct == whole.distinct
+    assert 0 < told.points[-1].rate == told.unlimited
+
+
+def test_pools_of_tenants_are_told_for_all_traffic_as_well() -> None:
+    prompts = [Prompt(tokens=32, named=(1, 2), tenant=tenant) for tenant in "aabb"]
+    split = split_pools(prompts, unit=16, block=16, blocks=4)
+    told = split_of_all_traffic(split, 0.5)
+    assert [each.blocks for each in told] == [2 * each.blocks for each in split]
+    assert [(each.shared, each.own) for each in told] == [(each.shared, each.own) for each in split]

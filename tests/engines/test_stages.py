@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.engines.stages import prefix_reading
+from service.engines.stages import prefix_look, prefix_reading
 
 VLLM = """\
 vllm:prefix_cache_queries_total{engine="0",model_name="smollm2"} 150.0
@@ -40,3 +40,18 @@ def test_what_is_no_number_is_not_counted() -> None:
 def test_a_page_without_a_prefix_cache_is_none() -> None:
     assert prefix_reading("vllm:num_requests_running 1.0\n") is None
     assert prefix_reading("go_goroutines 7\n") is None
+
+
+def test_a_look_tells_how_busy_it_is_besides() -> None:
+    page = f"{VLLM}vllm:num_requests_running 7.0\nvllm:kv_cache_usage_perc 0.5\n"
+    found = prefix_look(page, backend="http://a", at=9.0)
+    assert found is not None
+    assert (found.backend, found.at, found.running, found.kv_usage, found.evicted) == ("http://a", 9, 7, 0.5, None)
+    assert found.reading == prefix_reading(VLLM)
+    evicting = prefix_look(f"{SGLANG}sglang:evicted_tokens_total 32.0\n", backend="http://b", at=9.0)
+    assert evicting is not None
+    assert evicting.evicted == 32
+
+
+def test_a_page_without_a_prefix_cache_is_no_look() -> None:
+    assert prefix_look("vllm:num_requests_running 1.0\n", backend="http://a", at=9.0) is None

@@ -15,6 +15,7 @@ from service.store.corpus_members import Member, manifest, opened
 from service.store.corpus_plan import TRAFFIC, CorpusPlan
 from service.store.corpus_tables import kept_answers
 from service.store.database import Database
+from service.store.prompt_prefixes import read_prefixes
 from service.store.resends import resend_rates
 from tests.conftest import ValkeyServer
 from tests.workers.scripted import Reply, Script, ScriptedBackend
@@ -205,3 +206,26 @@ def test_a_prompt_that_its_tenant_sends_again_is_counted_once(
     found = resend_rates(db, MODEL)["bf16"]
     assert (found.total, found.resent) == (3, 1)
     assert found.rate == pytest.approx(1 / 1.5)
+
+
+def test_the_beginnings_of_prompts_are_kept_as_hashes_and_none_of_their_text(
+    valkey: ValkeyServer, bench: BenchOf, db: Database
+) -> None:
+    made = bench(Drawing(plan=CorpusPlan(per_stratum=0), salt=b"s", share=0.5, prefixes=9))
+    shared = "the same long beginning " * 40
+    bodies = [question(f"{shared} and then {name}") for name in ("ann", "bob")]
+    replay_batch(made, ship(valkey.url, [exchange(body, started_at=1e9) for body in bodies]), delivery="1")
+    one, other = read_prefixes(db, MODEL)
+    assert (one.share, one.together, one.tenant, one.at) == (0.5, False, "t", 1e9)
+    assert one.tokens == pytest.approx(len(shared) / 4, abs=10)
+    assert len(one.named) == len(other.named) == 4
+    assert one.named[:3] == other.named[:3]
+    assert one.named[3] != other.named[3]
+
+
+@pytest.mark.parametrize("drawing", [Drawing(salt=b"s"), Drawing(prefixes=9)], ids=["none asked for", "no key"])
+def test_without_a_key_or_a_wish_no_hashes_are_kept(
+    drawing: Drawing, valkey: ValkeyServer, bench: BenchOf, db: Database
+) -> None:
+    replay_batch(bench(drawing), ship(valkey.url, [exchange(question("hello"))]), delivery="1")
+    assert read_prefixes(db, MODEL) == []

@@ -12,6 +12,7 @@ from service.engines.facts import UNTOLD, EngineFacts
 from service.fleet import Backend, Ladder, Tier
 from service.store.current_epochs import known_epochs
 from service.store.database import Database
+from service.store.engine_readings import read_looks
 from service.store.observations import read_settlements, read_words
 from tests.engines.test_pages import (
     LLAMA_CPP,
@@ -169,3 +170,61 @@ def test_more_slow_backends_than_are_asked_at_a_time_keep_no_later_tier_unheard(
             patience=Patience(page=60.0, backend=1.0, look=60.0),
         )
     assert settled(db, "w8a8") == vllm_facts("auto", 46592)
+
+
+COUNTERS = """
+vllm:prefix_cache_queries_total{engine="0"} %d.0
+vllm:prefix_cache_hits_total{engine="0"} 48.0
+vllm:num_requests_running{engine="0"} 3.0
+"""
+
+
+def test_counters_of_prefix_caches_are_kept_of_serving_backends_four_times_an_hour(db: Database) -> None:
+    metrics = vllm_metrics("auto", 46592)
+    served = vllm(**{"/metrics": (200, metrics + COUNTERS % 150)})
+    with serving(served) as url, serving(vllm(**{"/metrics": (200, metrics + COUNTERS % 9)})) as shadow:
+        for minutes in (0, 1, 14, 15, 31):
+            look(db, tier("bf16", url, shadow=(shadow,)), now=NOW + 60 * minutes)
+            served["/metrics"] = (200, metrics + COUNTERS % (151 + minutes))
+    found = read_looks(db, "m", "bf16", since=0.0)
+    assert [(each.at - NOW, each.reading.prefill_tokens, each.running) for each in found] == [
+        (0, 150, 3),
+        (900, 165, 3),
+        (1860, 166, 3),
+    ]
+    assert {each.backend for each in found} == {url}
+
+
+def test_sglang_is_asked_for_its_metrics_only_when_a_reading_is_due(db: Database) -> None:
+    class Counting(dict[str, tuple[int, str]]):
+        asked = 0
+
+        def get(self, path: str, otherwise: object = None) -> object:  # type: ignore[override]
+            self.asked += path == "/metrics"
+            return super().get(path, otherwise)  # type: ignore[arg-type]
+
+    counters = "sglang:prompt_tokens_total 900.0\nsglang:cached_tokens_total 300.0\n"
+    pages = Counting(
+        {
+            "/v1/models": (200, models_page("qwen")),
+            "/server_info": (200, SGLANG),
+            "/metrics": (200, counters),
+        }
+    )
+    with serving(pages) as url:
+        for seconds in (0, 30, 60):
+            look(db, tier("bf16", url), now=NOW + seconds)
+        assert pages.asked == 1
+        pages["/metrics"] = (404, "")
+        look(db, tier("bf16", url), now=NOW + 900)
+    [found] = read_looks(db, "m", "bf16", since=0.0)
+    assert (found.reading.prefill_tokens, found.reading.reused_tokens) == (900, 300)
+    assert settled(db, "bf16") == SGLANG_FACTS
+
+
+def test_who_tells_its_metrics_badly_still_says_who_it_is(db: Database) -> None:
+    pages = {"/v1/models": (200, models_page("qwen")), "/server_info": (200, SGLANG), "/metrics": (503, "")}
+    with serving(pages) as url:
+        look(db, tier("bf16", url))
+    assert settled(db, "bf16") == SGLANG_FACTS
+    assert read_looks(db, "m", "bf16", since=0.0) == []
