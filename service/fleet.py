@@ -69,6 +69,20 @@ class Slo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KvGuard:
+    """When a backend's KV cache is too full for new requests, as its metrics tell."""
+
+    above: float
+    """Share in use from which new requests wait."""
+    below: float
+    """Share in use below which they go on."""
+    every: float = 1.0
+    """Seconds between two looks."""
+    stale: float = 5.0
+    """Seconds after its last word from which nobody waits any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What one proxy takes of a model's requests, over all its processes; None = no limit."""
 
@@ -86,6 +100,8 @@ class Limits:
     """That a request may ask for, over all its answers."""
     require_max_tokens: bool = False
     """Whether a request that generates must say how much."""
+    kv_guard: KvGuard | None = None
+    """None = backends are not asked for their KV cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

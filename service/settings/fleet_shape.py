@@ -16,6 +16,7 @@ from service.settings.forms import (
     Name,
     Section,
     Shape,
+    Share,
     Size,
     Tokens,
     written,
@@ -138,6 +139,19 @@ class ProbeShape(Shape):
     )
 
 
+class KvGuardShape(Shape):
+    """When a backend's KV cache is too full for new requests, as its metrics page tells."""
+
+    above: Share = Field(description="Share of the cache in use from which new requests wait.")
+    below: Share | None = Field(
+        default=None, description="Share below which they go on; default a twentieth less than `above`."
+    )
+    every: Duration = written("1s", "Between two looks at a backend's metrics.")
+    stale: Duration = written(
+        "5s", "After the last word of a backend; from then on its guard is open and nobody waits for it."
+    )
+
+
 class LimitsShape(Shape):
     """What one proxy takes of a model's requests, over all its processes."""
 
@@ -159,6 +173,9 @@ class LimitsShape(Shape):
     )
     require_max_tokens: bool = Field(
         default=False, description="Whether requests that do not say how much they want are answered 400."
+    )
+    kv_guard: KvGuardShape | None = Field(
+        default=None, description="New requests wait while a backend's KV cache is full; default off."
     )
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from service.fleet import Limits
-from service.settings.fleet_shape import LimitsShape
-from service.settings.problems import Findings
+from service.fleet import KvGuard, Limits
+from service.settings.fleet_shape import KvGuardShape, LimitsShape
+from service.settings.problems import Findings, Place
 from service.settings.shape import TiergateShape
+
+REOPENS = 0.95
+"""Of the level above which a KV guard closes: below it opens again, where nothing is said of it."""
+LEAST_LOOKS = 2
+"""Looks that must fit in the time for which a word counts, or one that is late would open the guard."""
 
 
 def build_limits(shape: LimitsShape) -> Limits:
@@ -17,6 +22,16 @@ def build_limits(shape: LimitsShape) -> Limits:
         max_prompt_tokens=shape.max_prompt_tokens,
         max_output_tokens=shape.max_output_tokens,
         require_max_tokens=shape.require_max_tokens,
+        kv_guard=None if shape.kv_guard is None else _kv_guard(shape.kv_guard),
+    )
+
+
+def _kv_guard(shape: KvGuardShape) -> KvGuard:
+    return KvGuard(
+        above=shape.above,
+        below=shape.above * REOPENS if shape.below is None else shape.below,
+        every=shape.every,
+        stale=shape.stale,
     )
 
 
@@ -32,8 +47,19 @@ def refuse_limits_that_cannot_hold(shape: TiergateShape, findings: Findings) -> 
                 ("models", name, "limits", "max_request"),
                 "above proxy.max_request, which is the most that is read of any request",
             )
+        if model.limits.kv_guard is not None:
+            _refuse_guard(model.limits.kv_guard, ("models", name, "limits", "kv_guard"), findings)
         for rung, tier in enumerate(model.ladder):
             for index, backend in enumerate(tier.backends):
                 if backend.max_concurrency is not None and backend.max_concurrency < processes:
                     place = ("models", name, "ladder", rung, "backends", index, "max_concurrency")
                     findings.add(place, too_few)
+
+
+def _refuse_guard(shape: KvGuardShape, place: Place, findings: Findings) -> None:
+    if shape.above == 0:
+        findings.add((*place, "above"), "at 0% nothing would ever be let in")
+    elif shape.below is not None and shape.below >= shape.above:
+        findings.add((*place, "below"), "not below `above`: the guard would open and close with every look")
+    if shape.stale < LEAST_LOOKS * shape.every:
+        findings.add((*place, "stale"), f"shorter than {LEAST_LOOKS} looks (`every`): one late look opens it")

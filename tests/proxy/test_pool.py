@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.fleet import Backend, BackendTls, Ladder, Tier
+from service.fleet import Backend, BackendTls, KvGuard, Ladder, Limits, Tier
 from service.proxy.traffic.pool import FAILURES_TO_EJECT, LONGEST_EJECTION, SHORTEST_EJECTION, Server, Servers
 from service.proxy.traffic.shares import Share
 from service.proxy.traffic.upstream import BackendConnection
@@ -315,3 +315,27 @@ def test_a_backend_counts_as_silent_until_it_answers_well() -> None:
     server.answered()
     server.failed(0.0, spoke=True)
     assert server.spoke
+
+
+def test_of_two_models_that_share_a_backend_the_stricter_kv_guard_holds() -> None:
+    strict, loose = KvGuard(above=0.8, below=0.7), KvGuard(above=0.9, below=0.6)
+    ladders = {
+        name: replace(ladder("http://a", model=name), limits=Limits(kv_guard=guard))
+        for name, guard in (("m", loose), ("n", strict), ("o", None))
+    }
+    [server] = Servers(ladders)
+    assert server.guard == strict
+
+
+def test_what_a_kv_guard_leaves_is_never_more_than_what_is_declared() -> None:
+    server = Server(Backend(url="http://a"))
+    assert [(server.keep_to(left), server.most)[1] for left in (3, 0, None)] == [3, 0, None]
+    server.declared = 2
+    assert [(server.keep_to(left), server.most)[1] for left in (3, 1, None)] == [2, 1, 2]
+
+
+def test_an_ejected_backend_whose_kv_guard_is_shut_may_still_be_tried() -> None:
+    server = Server(Backend(url="http://a"))
+    server.failed(0.0, surely=True)
+    server.keep_to(0)
+    assert server.is_usable(SHORTEST_EJECTION), "otherwise it would be taken for down and not for busy"

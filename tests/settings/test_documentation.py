@@ -9,7 +9,7 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from service.settings.complaints import all_places, valid_keys
-from service.settings.fleet_shape import BackendShape, HeaderShape, ModelShape, TierShape
+from service.settings.fleet_shape import BackendShape, HeaderShape, KvGuardShape, ModelShape, TierShape
 from service.settings.forms import Shape
 from service.settings.money_shape import StepShape
 from service.settings.oidc import ClaimRuleShape, IssuerShape
@@ -45,6 +45,7 @@ def shown(about: Any) -> str:
 EVERY_ROW = [
     *(row for row in rows(TiergateShape) if not row.startswith("| `models`")),
     *rows(ModelShape),
+    *rows(KvGuardShape),
     *rows(TierShape),
     *rows(BackendShape),
     *rows(HeaderShape),

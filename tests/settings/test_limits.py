@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.fleet import Limits
+from service.fleet import KvGuard, Limits
 from service.settings import Settings
 
 Loaded = Callable[..., Settings]
@@ -90,3 +90,29 @@ def test_a_model_cannot_take_more_than_is_read(minimal: dict[str, Any], problems
     (problem,) = problems(limited(minimal, max_request="33MiB"))
     assert "models.qwen.limits.max_request" in problem
     assert "proxy.max_request" in problem
+
+
+def test_a_kv_guard_reopens_a_twentieth_below_its_level(minimal: dict[str, Any], loaded: Loaded) -> None:
+    found = loaded(limited(minimal, kv_guard={"above": "90%"})).ladders["qwen"].limits.kv_guard
+    assert found == KvGuard(above=0.9, below=0.9 * 0.95, every=1.0, stale=5.0)
+    said = {"above": "90%", "below": "70%", "every": "500ms", "stale": "2s"}
+    told = loaded(limited(minimal, kv_guard=said)).proxy.ladders["qwen"].limits.kv_guard
+    assert told == KvGuard(above=0.9, below=0.7, every=0.5, stale=2.0)
+
+
+@pytest.mark.parametrize(
+    ("guard", "place", "why"),
+    [
+        ({"above": 0}, "above", "nothing would ever be let in"),
+        ({"above": "80%", "below": "80%"}, "below", "open and close with every look"),
+        ({"above": "80%", "every": "3s"}, "stale", "shorter than 2 looks"),
+        ({"below": "80%"}, "above", ""),
+        ({"above": 90}, "above", "write 90% if that is meant"),
+    ],
+)
+def test_a_kv_guard_that_cannot_work_is_refused(
+    guard: dict[str, object], place: str, why: str, minimal: dict[str, Any], problems: Problems
+) -> None:
+    (problem,) = problems(limited(minimal, kv_guard=guard))
+    assert f"models.qwen.limits.kv_guard.{place}" in problem
+    assert why in problem

@@ -25,6 +25,9 @@ HELP = {
     "queued": "Requests that wait for their turn.",
     "limited_in_flight": "Requests of models at backends, where models or backends have limits.",
     "concurrency_limit": "How many of them a model may have there, over all processes.",
+    "kv_guard_closed": "Processes that hold new requests back from the backend: its KV cache is full.",
+    "kv_guard_blind": "Processes whose KV guard of the backend is open, since its metrics tell nothing.",
+    "kv_guard_looks": "Looks of KV guards at the metrics of the backend, by whether they told of its cache.",
     "ejections": "Times a backend was taken out of service by a process.",
     "added_latency_seconds": "The proxy's own share: from a request's last byte until an open backend "
     "connection has it, and from the read with the answer's head until the client's connection has it.",

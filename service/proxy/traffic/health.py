@@ -6,6 +6,8 @@ import asyncio
 import random
 from typing import TYPE_CHECKING
 
+from service.proxy.traffic.asking import CLOSED, opened, question
+from service.proxy.traffic.asking import NoAnswer as NoAnswer
 from service.proxy.traffic.notices import UNREADABLE, why_unreached
 from service.proxy.traffic.pool import Server
 from service.proxy.traffic.shortages import shortage_of
@@ -19,10 +21,6 @@ NOT_NOW = 503
 """The status of a backend that is loading or told to stop: it says so itself."""
 EJECTED_SECONDS = 1.0
 """Between two questions to a backend that is out."""
-
-
-class NoAnswer(Exception):
-    """A backend said nothing that is HTTP when it was asked for its health; why, in a few words."""
 
 
 async def watch_forever(plane: DataPlane, server: Server, seconds: float) -> None:
@@ -71,20 +69,11 @@ class Watches:
 
 async def probe(server: Server, seconds: float = PROBE_TIMEOUT) -> int:
     """The status of GET /health, whatever it is; NoAnswer when there is none within so many seconds."""
-    headers = [(b"host", server.authority), (b"user-agent", b"tiergate"), (b"connection", b"close")]
-    if server.api_key is not None:
-        headers.append((b"authorization", b"Bearer " + server.api_key))
-    ours = {name.lower() for name, _ in server.headers}
-    headers = [*(each for each in headers if each[0] not in ours), *server.headers]
-    question = b"GET /health HTTP/1.1\r\n%b\r\n" % b"".join(b"%b: %b\r\n" % each for each in headers)
     try:
         async with asyncio.timeout(seconds):
-            if server.socket is not None:
-                reader, writer = await asyncio.open_unix_connection(server.socket)
-            else:
-                reader, writer = await asyncio.open_connection(server.host, server.port, ssl=server.tls)
+            reader, writer = await opened(server)
             try:
-                writer.write(question)
+                writer.write(question(server, "/health"))
                 line = (await reader.readline()).split(b" ", 2)
             finally:
                 writer.transport.abort()
@@ -93,7 +82,7 @@ async def probe(server: Server, seconds: float = PROBE_TIMEOUT) -> int:
     except ValueError as error:  # a line without end
         raise NoAnswer(why_unreached(error) if isinstance(error, UnicodeError) else UNREADABLE) from error
     if line == [b""]:
-        raise NoAnswer("closed the connection without an answer")
+        raise NoAnswer(CLOSED)
     if len(line) < 2 or not line[0].startswith(b"HTTP/1.") or not line[1][:3].isdigit():
         raise NoAnswer(UNREADABLE)
     return int(line[1][:3])

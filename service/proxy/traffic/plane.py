@@ -26,6 +26,7 @@ from service.proxy.traffic.access_lines import Lines, has_failed
 from service.proxy.traffic.asked_routes import follow_asked
 from service.proxy.traffic.crowd import Crowd
 from service.proxy.traffic.downstream import ClientConnection
+from service.proxy.traffic.kv_guard import KvWatches
 from service.proxy.traffic.pool import Server, Servers
 from service.proxy.traffic.relay import Relay
 from service.proxy.traffic.routing import RouteBook
@@ -61,15 +62,16 @@ class DataPlane:
         self.budget = Budget(config.mirroring.buffer_bytes)
         self.bodies = Bodies(config.clients.buffered)
         self.routes = RouteBook(config.ladders, config.state_dir)
-        share = Share(place, config.processes)
-        self.servers = Servers(config.ladders, share)
+        self.share = Share(place, config.processes)
+        self.servers = Servers(config.ladders, self.share)
         self.door = Door(config, instance=instance, ledger=self.meters.ledger)
         self.conversation_header = config.mirroring.conversation_header.lower().encode()
         self.clients: set[ClientConnection] = set()
         self.relays: set[Relay] = set()
-        self._crowd = Crowd(self, share)
+        self._crowd = Crowd(self, self.share)
         self.crowd = self._crowd.adopt(config.ladders)
         """None when nobody may have to wait for a turn."""
+        self.kv_watches = KvWatches(self)
         self.is_draining = False
         self.access_log = AccessLog(config.access_log)
         self.lines = Lines(instance=instance, salt=config.mirroring.salt, forward_paths=config.forward_paths)
@@ -86,6 +88,7 @@ class DataPlane:
     def limit(self) -> None:
         """Keep to the limits of the configuration, which has changed."""
         self.crowd = self._crowd.adopt(self.config.ladders)
+        self.kv_watches.adopt()
 
     # -- what relays and client connections ask ----------------------------------------------------
 
@@ -216,6 +219,7 @@ class DataPlane:
     def start(self) -> None:
         """Begin to ship, to write the ledger, to follow routes and to look at the clock."""
         self._loop_lag.start()
+        self.kv_watches.adopt()
         self._shipping = self.spawn(self.shipper.run())
         self._beside = [
             self.spawn(self._write_ledger_forever()),
@@ -235,6 +239,7 @@ class DataPlane:
                 client.drain()
             await asyncio.sleep(0.02)
         self._crowd.close()
+        self.kv_watches.close()
         if self.relays:
             _log.warning("%d answers are cut off: `proxy.drain` is over", len(self.relays))
         for relay in self.relays:

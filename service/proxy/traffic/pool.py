@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from service import tls
-from service.fleet import Backend, Ladder, Tier
+from service.fleet import Backend, KvGuard, Ladder, Tier
 from service.proxy.http.answer_heads import AnswerHead
 from service.proxy.http.heads import OwnHeaders
 from service.proxy.http.known import KnownHead
@@ -37,12 +37,16 @@ class Server:
     __slots__ = (
         "api_key",
         "authority",
+        "declared",
         "ejections",
         "failures",
+        "guard",
+        "guarded",
         "headers",
         "host",
         "idle",
         "is_retired",
+        "is_unheard",
         "known_answer",
         "most",
         "notices",
@@ -88,8 +92,15 @@ class Server:
         self.known_answer: KnownHead[AnswerHead] | None = None
         """The head of its last answer, when the next may have the same."""
         self.outstanding = 0
+        self.declared: int | None = None
+        """Requests it gets from this process at once, as configured; None = no limit."""
+        self.guard: KvGuard | None = None
+        self.guarded: int | None = None
+        """The same, as its KV guard says at the moment."""
+        self.is_unheard = False
+        """It has a guard, which is open since its metrics tell nothing."""
         self.most: int | None = None
-        """Requests it gets from this process at once; None = no limit."""
+        """The lesser of `declared` and `guarded`."""
         self.failures = 0
         self.ejections = 0
         self.until = 0.0
@@ -109,7 +120,8 @@ class Server:
         if self.failures < FAILURES_TO_EJECT:
             return True
         # What it does not answer may fill it for minutes: it is down then, not busy.
-        return now >= self.until and self.trial is None and not self.is_full
+        is_filled = self.declared is not None and self.outstanding >= self.declared
+        return now >= self.until and self.trial is None and not is_filled
 
     @property
     def is_full(self) -> bool:
@@ -117,8 +129,19 @@ class Server:
         return self.most is not None and self.outstanding >= self.most
 
     @property
+    def is_shut(self) -> bool:
+        """Its KV guard lets nothing new in."""
+        return self.guarded == 0
+
+    @property
     def is_ejected(self) -> bool:
         return self.failures >= FAILURES_TO_EJECT
+
+    def keep_to(self, guarded: int | None) -> None:
+        """Take what its KV guard says; None = it holds nothing back."""
+        self.guarded = guarded
+        given = [each for each in (self.declared, guarded) if each is not None]
+        self.most = min(given, default=None)
 
     def begin(self, asking: object) -> None:
         """A request goes to it; `asking` is whoever will end it."""
@@ -204,6 +227,7 @@ class Servers:
         """
         known: dict[Backend, Server] = {}
         most: dict[Backend, int] = {}
+        guards: dict[Backend, KvGuard] = {}
         of_tier: dict[tuple[str, str], tuple[Server, ...]] = {}
         for model, ladder in ladders.items():
             for tier in ladder.tiers:
@@ -215,12 +239,16 @@ class Servers:
                     servers.append(known[same])
                     if backend.max_concurrency is not None:
                         most[same] = min(backend.max_concurrency, most.get(same, backend.max_concurrency))
+                    if (guard := ladder.limits.kv_guard) is not None:
+                        guards[same] = min(guard, guards.get(same, guard), key=_strictness)
                 of_tier[model, tier.name] = tuple(servers)
         retired = [server for same, server in self._known.items() if same not in known]
         for server in retired:
             server.is_retired = True
         for same, server in known.items():
-            server.most = self._share.part(most[same]) if same in most else None
+            server.declared = self._share.part(most[same]) if same in most else None
+            server.guard = guards.get(same)
+            server.keep_to(server.guarded if server.guard is not None else None)
         self._known, self._of_tier, self._ladders = known, of_tier, ladders
         return retired
 
@@ -299,6 +327,11 @@ class Servers:
         servers = self._of_tier[ladder.model, wanted.name]
         there = [server for server in servers if server not in without and server.spoke]
         return (wanted, there) if there else None
+
+
+def _strictness(guard: KvGuard) -> tuple[float, float]:
+    """Of two models that share a backend, whose cache is one, the lower level holds for both."""
+    return guard.above, guard.below
 
 
 def _load(server: Server) -> int:

@@ -53,6 +53,7 @@ def _gauge(plane: DataPlane) -> None:
     meters.counters["access_log_dropped", ()] = plane.access_log.dropped
     used = resource.getrusage(resource.RUSAGE_SELF)
     meters.counters["cpu_seconds", ()] = used.ru_utime + used.ru_stime
+    plane.kv_watches.gauge()
     waiting = 0
     if plane.crowd is not None:
         waiting = plane.crowd.waiting
