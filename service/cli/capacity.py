@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli import (
+    capacity_admission,
     capacity_batch,
     capacity_compare,
     capacity_diagnosis,
@@ -32,6 +33,7 @@ def register(app: typer.Typer) -> None:
     group.command(epilog="Docs: docs/capacity.md")(kv)
     capacity_prefix.register(group)
     capacity_initial.register(group)
+    capacity_admission.register(group)
     capacity_batch.register(group)
     capacity_diagnosis.register(group)
     capacity_compare.register(group)
