@@ -3,9 +3,9 @@
 Enters: bytes of a request or an answer, with the headers that say how to read them. Leaves: a `Request`
 (`requests`), an `Answer` or the `Fault` it amounts to (`answers`), and the bytes of a replay (`replay`) or of
 a recall probe (`probe`; `planting` writes facts into its context). `conversation` names what a request
-belongs to, `prompt_blocks` what prompts begin with in common, `batch` OpenAI's batch files. One module a dialect (`chat`, `completions`,
-`responses`, `messages`) over `sse`, `content_encoding`, `formats`, `tool_calls`, `content` and `thinking`.
-Reading an answer never raises; reading a request raises `NotARequest`. Imported by the edges and the roots;
+belongs to, `prompt_blocks` what prompts begin with in common, `batch` reads and writes OpenAI's batch files.
+One module a dialect (`chat`, `completions`, `responses`, `messages`) over `sse`, `content_encoding`,
+`formats`, `tool_calls`, `content` and `thinking`.
 imports `evaluators.exchange`, `evaluators.strict_json` and `evaluators.needles`.
 """
 
