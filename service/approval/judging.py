@@ -1,7 +1,8 @@
-"""What people judge and what they say, as plain functions: the API's routes and the dashboard's pages call them.
+"""What people judge and say, as plain functions: routes of the API and pages of the dashboard call them.
 
-Captured text is given to tokens with scope `label` only, also on this machine, and every item given is written
-down with who got it. A token is given only what belongs to its models, and nothing whose sides it has seen.
+Captured text is given to tokens with scope `label` only, also on this machine, and every item given is
+written down with who got it. A token is given only what belongs to its models, and nothing whose
+sides it has seen.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`/adjudicate`: pairs for people to judge, one after the other, blind; by keyboard, and without a script as well.
+"""`/adjudicate`: pairs for people to judge, one after the other, blind; by keyboard, and without a script too.
 
 What is given is what the API gives (`judging`): two answers under a and b, the request, the rubric; never a
 tier, a class or a score. A page that asks for itself again is given nothing, so that nobody is said to have

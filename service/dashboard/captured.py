@@ -36,7 +36,7 @@ _CATEGORIES = {"Cs": "HALF A SURROGATE PAIR", "Co": "PRIVATE USE", "Cn": "UNASSI
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 """Printable by their category, and yet nothing is seen of them."""
 _SEEN = frozenset("\n\u3000")
-"""Not printable by their category; a line end, and the wide space of Chinese and Japanese, show themselves."""
+"""Not printable by category; a line end, and the wide space of Chinese and Japanese, show themselves."""
 _SELECTORS = range(0xFE00, 0xFE10)
 _MORE_SELECTORS = range(0xE0100, 0xE01F0)
 _EMOJI_SELECTORS = frozenset("\ufe0e\ufe0f")
@@ -103,7 +103,7 @@ def pieces(text: str, *, differs: bool = False) -> Iterator[Piece]:
 
 
 def bounded(told: Iterable[Piece]) -> list[Piece]:
-    """The pieces, of which those beyond `MOST_PIECES` are run together: a page of a hostile text stays finite."""
+    """The pieces; those beyond `MOST_PIECES` are run together: the page of a hostile text stays finite."""
     found: list[Piece] = []
     rest: list[str] = []
     for each in told:

@@ -50,7 +50,7 @@ class JsonChanges:
 
 
 def json_changes(baseline: str, candidate: str) -> JsonChanges | None:
-    """Where two texts of JSON differ; None where one is no JSON, is a bare text or number, or is too large."""
+    """Where two texts of JSON differ; None where one is no JSON or too large, or both are a single value."""
     try:
         one, other = parse(baseline).value, parse(candidate).value
         found = agreement(one, other)

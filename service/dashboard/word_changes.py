@@ -1,10 +1,10 @@
 """Where two texts differ, by words: bounded in time and memory whatever the texts are. Pure.
 
-A word is a run of letters and digits, an ideograph by itself, a run of blanks, a line end, or any other single
-character. What both begin and end with is set apart first. The rest is compared by the shortest script of
-edits (Myers 1986, "An O(ND) difference algorithm and its variations") where it is short, and cut at words that
-each text has exactly once where it is long (the patience rule of Bram Cohen). Once the effort of a comparison
-is spent, what is left of it stands there as changed: coarser, and true.
+A word is a run of letters and digits, an ideograph by itself, a run of blanks, a line end, or any other
+single character. What both begin and end with is set apart first. The rest is compared by the shortest
+script of edits (Myers 1986, "An O(ND) difference algorithm and its variations") where it is short, and cut
+at words that each text has exactly once where it is long (the patience rule of Bram Cohen). Once the effort
+of a comparison is spent, what is left of it stands there as changed: coarser, and true.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _joined(told: Iterable[Stretch]) -> list[Stretch]:
 
 
 def _without_crumbs(told: Sequence[Stretch]) -> Iterator[Stretch]:
-    """A blank or a comma that two changes have between them belongs to the change: three words read as one."""
+    """A blank or a comma between two changes belongs to the change: so three words read as one."""
     for place, each in enumerate(told):
         inside = 0 < place < len(told) - 1
         if inside and each.is_same and _WORDLESS.fullmatch(each.baseline):

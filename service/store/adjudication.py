@@ -133,8 +133,8 @@ def next_item(
     evaluator: str | None = None,
     item: str | None = None,
 ) -> BlindItem | None:
-    """The next that this labeller is to judge, None when there is none; of an `item`, that one or none. Writes
-    down that its text was seen.
+    """The next that this labeller is to judge, None when there is none; of an `item`, that one or none.
+    Writes down that its text was seen.
 
     Raises SealBroken when there are some and none of them opens.
     """
@@ -205,7 +205,7 @@ def waiting(places: Collection[Where], now: float, evaluator: str | None) -> Col
 def to_judge(
     places: Collection[Where], now: float, evaluator: str | None, *, labeller: str, actor: str
 ) -> ColumnElement[bool]:
-    """Items that this labeller, who shows this token, may still judge blind, and that need one more judgement."""
+    """Items that this labeller, who shows this token, may judge blind, and that need one more judgement."""
     open_ = waiting(places, now, evaluator) & ~seen_openly(actor)
     return open_ & ~labelled_by(labeller) & (_people() < _people_wanted())
 

@@ -144,7 +144,7 @@ def last_label(db: Database, labeller: str) -> Labelled | None:
 
 
 def take_back(db: Database, item_id: str, *, labeller: str, token: str, at: float) -> Said | None:
-    """Unsay what this labeller said of an item; what that was, None where it was nothing. The log keeps both."""
+    """Unsay what this labeller said of an item; what it was, None for nothing. The log keeps both."""
     with db.write() as connection:
         db.lock(connection, f"labels of {labeller}")
         gone = connection.execute(

@@ -10,6 +10,7 @@ import pytest
 
 from evaluators.rubrics import RUBRICS
 from service.approval.config import Adjudicating
+from service.store.access_log import LOOK, note
 from service.store.captures import Captures
 from service.store.database import Database
 from service.store.labelling import Given, Said, record_labels
@@ -164,6 +165,18 @@ NO_LABELS: tuple[dict[str, str], ...] = (
     {"labeller": " "},
     {"tier": "w8a8"},
 )
+
+
+def test_what_a_token_was_shown_with_its_sides_it_is_not_given_and_says_nothing_of(asked: LiveApi) -> None:
+    (item,) = queueing_of(asked).add("pf")
+    with asked.db.write() as connection:
+        note(connection, [item], actor="test-label", action=LOOK, at=AT)
+    client = asked.client("label")
+    assert client.get(f"{URL}/next").json()["item"] is None
+    assert client.get(f"{URL}/items").json()["items"] == []
+    told = say(client, {"item": item, "label": "a"}).json()
+    assert (told["recorded"], told["seen_openly"]) == (0, [item])
+    assert asked.client("approve").get(f"{URL}/next").json()["item"]["item"] == item
 
 
 def test_what_is_no_label_is_refused(local: LiveApi) -> None:

@@ -178,8 +178,10 @@ def test_conflicts_are_named() -> None:
         "unchanged": 1,
         "conflicts": [{"item": "ab", "labeller": "ben", "had": "a", "given": "both"}],
         "unknown": ["cd"],
+        "seen_openly": ["ef"],
     }
     text = shown(labelled_view(told))
     assert "3 recorded, 0 replaced, 1 known" in text
     assert "conflict: ben said a of ab before, now both; kept as it was (--replace takes the new one)" in text
     assert "unknown: cd is not in this queue" in text
+    assert "left out: ef was shown to this token with the names of its sides" in text

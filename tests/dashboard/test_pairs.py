@@ -240,7 +240,7 @@ def test_texts_json_and_calls_are_laid_side_by_side(house_site: LiveApi, house_d
     )
     page = shown(browser(house_site, "label"), pair, show="answers")
     said = words_of(page)
-    assert re.search(r"/seats type 2 &?quot;2", unescape(said)) or '/seats type 2 "2"' in said
+    assert '/seats type 2 "2"' in said
     assert '/to only the first has it "Oulu" nothing' in said
     assert "/at value 9 10" in said
     assert "It ended with length" in said
@@ -260,7 +260,8 @@ def test_hostile_answers_are_inert_and_all_of_them_is_seen(house_site: LiveApi, 
         ),
     )
     page = shown(browser(house_site, "label"), pair, show="request")
-    assert not re.search(r"<(script(?! src)|svg|iframe|img|object|style)|\son\w+=|href=.javascript|\sstyle=", page)
+    tags = " ".join(re.findall(r"<[^>]*>", page))
+    assert not re.search(r"<(script(?! src)|svg|iframe|img|object|style)|\son\w+=|href=.javascript|\sstyle=", tags)
     for unseen in "\x00\x07\x1b\u202e\u2066\u200b\ud83d":
         assert unseen not in page
         assert f"U+{ord(unseen):04X}" in page
@@ -344,7 +345,7 @@ def test_neighbours_lead_through_the_list_under_its_filters(house_site: LiveApi)
     listed = links(listing(client, criterion=REFUSAL))
     second = client.get(listed[1]).text
     assert [unescape(each) for each in re.findall(r'<a rel="\w+" href="([^"]+)"', second)] == [listed[0], listed[2]]
-    assert "criterion=refusal" in unescape(re.findall(r'href="(/pairs[^"]+)"', second)[1])
+    assert "criterion=refusal" in unescape(re.findall(r'href="(/pairs[^"]+)"', second)[0])
 
 
 @pytest.mark.parametrize("name", ["", "x", "../../etc.0", "0" * 32 + ".0", "0" * 32 + ".x", "0" * 32, "é.1"])

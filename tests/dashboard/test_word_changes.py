@@ -1,4 +1,4 @@
-"""Where two texts differ, by words: always the whole of both, readable where it is short, bounded where not."""
+"""Where two texts differ, by words: always the whole of both, readable when short, bounded when not."""
 
 from __future__ import annotations
 

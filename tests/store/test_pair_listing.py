@@ -1,4 +1,4 @@
-"""Pairs that differ, as people look through them: newest first, filtered, page by page, the same every time."""
+"""Pairs that differ, as people look through them: newest first, filtered, page by page."""
 
 from __future__ import annotations
 
