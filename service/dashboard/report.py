@@ -26,8 +26,8 @@ def report_routes(site: Site) -> Sequence[BaseRoute]:
 
     def report(visit: Visit) -> Response:
         job = find_job(site.desk, visit.needed("job"))
-        language = visit.one_of("language", tuple(Language), visit.language.value)
-        form = visit.one_of("form", tuple(Form))
+        language = visit.one_of("language", [each.value for each in Language], visit.language.value)
+        form = visit.one_of("form", [each.value for each in Form])
         if form:
             return _itself(site, job.job_id, form, language, save=bool(visit.asked("save")))
         if site.desk.config.reports is None:
