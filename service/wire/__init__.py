@@ -6,6 +6,7 @@ a recall probe (`probe`; `planting` writes facts into its context). `conversatio
 belongs to, `prompt_blocks` what prompts begin with in common, `batch` reads and writes OpenAI's batch files.
 One module a dialect (`chat`, `completions`, `responses`, `messages`) over `sse`, `content_encoding`,
 `formats`, `tool_calls`, `content` and `thinking`.
+Reading an answer never raises; reading a request raises `NotARequest`. Imported by the edges and the roots;
 imports `evaluators.exchange`, `evaluators.strict_json` and `evaluators.needles`.
 """
 
