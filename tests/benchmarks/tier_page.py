@@ -1,8 +1,8 @@
 """The first view of a tier's page over a million pairs: under 1 s of the server's time, under 300 KB of HTML.
 
 Three criteria, four candidates, 200 strata, a look for every twentieth of the pairs, one shadow job with its
-report; SQLite and PostgreSQL, each filled anew. What is measured is a browser's request, from its first byte to
-the last of the answer, on the loopback: the first one of a fresh app, and the median of those that follow.
+report; SQLite and PostgreSQL, each filled anew. What is measured is a browser's request, from its first byte
+to the last of the answer, on the loopback: the first one of a fresh app, and the median of those that follow.
 Run: `python -m tests.benchmarks.tier_page [--pairs N] [--views N] [--only sqlite]`.
 """
 
@@ -119,9 +119,7 @@ def measure(kind: str, db: Database, scale: Scale, *, views: int) -> Viewed:
     with site_over(db) as url:
         first, html = view(url)
         others = [view(url)[0] for _ in range(views)]
-    return Viewed(
-        kind=kind, pairs=pairs, first=first, median=quantile(others, 0.5), bytes=len(html.encode())
-    )
+    return Viewed(kind=kind, pairs=pairs, first=first, median=quantile(others, 0.5), bytes=len(html.encode()))
 
 
 def report(found: list[Viewed]) -> str:

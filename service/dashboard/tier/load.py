@@ -82,7 +82,7 @@ class Runs:
         return LoadRuns(slo=slo, money=money or incomplete, passed_over=tuple(passed_over))
 
     def _reports(self, model: str, *, now: float) -> Iterator[Report]:
-        """Of jobs that came to their end, the latest first; read one by one, since mostly the first will do."""
+        """Of jobs that came to their end, the latest first; one by one, since mostly the first will do."""
         desk = self._desk
         sources = Sources(
             db=desk.db, captures=desk.captures, ladders=desk.config.ladders, question=desk.question

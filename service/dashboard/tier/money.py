@@ -4,7 +4,7 @@ With c_B and c_Q what a request costs on baseline and tier, P their prices an ho
 failure rate, each of which costs k requests of the baseline and p besides (statistics A9):
 
     price       c_B - c_B P_Q / P_B            the same tokens for another price
-    SLO         c_B P_Q / P_B - c_Q            more, or fewer, tokens an hour that met the SLO, and their number
+    SLO         c_B P_Q / P_B - c_Q            more, or fewer, tokens an hour that met the SLO
     failures    -(k c_B + p) dF
     operations  -operations
 

@@ -37,7 +37,9 @@ def thinned(looks: Sequence[LookTaken], most: int = MOST_DRAWN) -> list[LookTake
     """The first, the last, those at which the decision changed, and others evenly between them."""
     if len(looks) <= most:
         return list(looks)
-    changed = [place for place in range(1, len(looks)) if looks[place].decision is not looks[place - 1].decision]
+    changed = [
+        place for place in range(1, len(looks)) if looks[place].decision is not looks[place - 1].decision
+    ]
     kept = {0, len(looks) - 1, *changed[-(most // 2) :]}
     room = most - len(kept)
     kept |= {round((number + 1) * (len(looks) - 1) / (room + 1)) for number in range(room)}
@@ -76,9 +78,7 @@ def _chart(
 ) -> Chart:
     begin, name = looks[0].at, criterion(report, finding.criterion)
     drawn = thinned(looks)
-    unit, unit_name = next(
-        (seconds, words) for least, seconds, words in _UNITS if seen.now - begin >= least
-    )
+    unit, unit_name = next((seconds, words) for least, seconds, words in _UNITS if seen.now - begin >= least)
     told = [entry for entry in seen.entries if begin <= entry.at <= seen.now]
     return chart(
         narrowing(

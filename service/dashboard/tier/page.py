@@ -21,7 +21,14 @@ from service.dashboard.tier.reading import TierReading, read_tier
 from service.dashboard.tier.strata import NOISE_HEAD, noise_rows, strata_chart, strata_of
 from service.dashboard.visit import Visit
 from service.decision.decide import limits_of
-from service.decision.gates import attribution_gate, control_gate, coverage_gate, in_force, is_stale, measured_gate
+from service.decision.gates import (
+    attribution_gate,
+    control_gate,
+    coverage_gate,
+    in_force,
+    is_stale,
+    measured_gate,
+)
 from service.decision.policy import Gate
 from service.report.blocks import Block, Drawing, Folded, Paragraph
 from service.report.conclusion import in_one_sentence

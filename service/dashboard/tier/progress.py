@@ -75,10 +75,8 @@ def progress(
 
 
 def expected(steps: Sequence[Progress]) -> float | None:
-    """When the last criterion that decides has its pairs; None when none is missing any, or one has no date."""
-    open_ones = [
-        each for each in steps if each.role is Role.DECISIVE and each.decision is Decision.UNDECIDED
-    ]
+    """When the last criterion that decides has its pairs; None when none lacks any, or one has no date."""
+    open_ones = [each for each in steps if each.role is Role.DECISIVE and each.decision is Decision.UNDECIDED]
     dates = [each.expected_at for each in open_ones]
     known = [date for date in dates if date is not None]
     return max(known) if known and len(known) == len(dates) else None

@@ -1,4 +1,4 @@
-"""What the page of one tier shows, read once: the same standing as the API's, looks, strata, log, load runs."""
+"""What the page of a tier shows, read once: the same standing as the API's, looks, strata, log, load runs."""
 
 from __future__ import annotations
 

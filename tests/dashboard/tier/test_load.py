@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -21,9 +20,9 @@ from tests.report.gathering.jobs import job_over, run
 
 
 @pytest.fixture
-def runs(house_database: Database, captures: Captures) -> Iterator[Runs]:
+def runs(house_database: Database, captures: Captures) -> Runs:
     config = ApiConfig(ladders=ladders(), policy=POLICY, epoch_of=epoch_of, evaluators=VERSIONS)
-    yield Runs(Desk(config=config, db=house_database, captures=captures, now=lambda: NOW))
+    return Runs(Desk(config=config, db=house_database, captures=captures, now=lambda: NOW))
 
 
 def test_it_is_the_last_job_that_came_to_its_end_of_baseline_and_tier_alone(runs: Runs, house: House) -> None:
@@ -55,7 +54,9 @@ def test_a_later_run_that_cannot_be_used_is_passed_over_and_named(
     manifest, blocks = run()
     named = type(manifest).of({**manifest.document, "model": CHAT})
     late = [
-        replace(each, invalid=("lag: the generator sent 2 s late",)) for each in blocks if each.plan.part is Part.SLO
+        replace(each, invalid=("lag: the generator sent 2 s late",))
+        for each in blocks
+        if each.plan.part is Part.SLO
     ]
     later = job_over(house_database, named, late, began=NOW - 3600, state=JobState.DONE)
     found = runs.of(CHAT, "bf16", "w8a8", now=NOW)

@@ -70,4 +70,7 @@ def test_a_run_that_measured_no_cost_has_no_chart() -> None:
         "net benefit per request",
     ]
     assert "[" in drawn.rows[-1][1], "the net benefit has its limits"
-    assert money_chart(LoadRun(report=replace(report, tiers=(first, replace(second, money=None)))), SAY, REPORT) is None
+    assert (
+        money_chart(LoadRun(report=replace(report, tiers=(first, replace(second, money=None)))), SAY, REPORT)
+        is None
+    )

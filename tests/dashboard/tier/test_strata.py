@@ -95,7 +95,9 @@ def test_a_fall_is_harm_only_where_the_hypothesis_looks_both_ways(
     pairs(sqlite_database, LONG, benefit=60, clean=40)
     (found,) = strata_of(reading(sqlite_database, captures))
     assert found.excess > 0
-    structured_only = replace(reading(sqlite_database, captures), policy=replace(WIDE, criteria=WIDE.criteria[:1]))
+    structured_only = replace(
+        reading(sqlite_database, captures), policy=replace(WIDE, criteria=WIDE.criteria[:1])
+    )
     (found,) = strata_of(structured_only)
     assert found.excess < 0
 
