@@ -67,9 +67,7 @@ def adjudication_routes(desk: Desk) -> APIRouter:
         todo: TodoQuery = False,
     ) -> ItemsOut:
         """In the random order of labelling; with `todo`, those that this token still has to label."""
-        return items_out(
-            desk, caller, after=after, limit=limit, model=model, evaluator=evaluator, todo=todo
-        )
+        return items_out(desk, caller, after=after, limit=limit, model=model, evaluator=evaluator, todo=todo)
 
     @router.post("/labels", summary="Say which sides pass")
     def label(caller: CallerOf, body: LabelsBody) -> LabelledOut:

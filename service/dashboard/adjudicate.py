@@ -1,4 +1,4 @@
-"""`/adjudicate`: pairs for people to judge, one after the other, blind; by keyboard, and without a script too.
+"""`/adjudicate`: pairs for people to judge, one after the other, blind; by keyboard, or without a script.
 
 What is given is what the API gives (`judging`): two answers under a and b, the request, the rubric; never a
 tier, a class or a score. A page that asks for itself again is given nothing, so that nobody is said to have
@@ -158,9 +158,7 @@ def _file(site: Site, visit: Visit, narrowed: Narrowed) -> Response:
             yield json.dumps({**each.model_dump(mode="json"), "label": ""}) + "\n"
 
     named = {"Content-Disposition": 'attachment; filename="pairs.jsonl"'}
-    return StreamingResponse(
-        lines(), media_type="application/jsonl", headers={**render.HEADERS, **named}
-    )
+    return StreamingResponse(lines(), media_type="application/jsonl", headers={**render.HEADERS, **named})
 
 
 def _label(form: Form) -> LabelsBody:

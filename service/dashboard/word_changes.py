@@ -14,6 +14,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 MOST_WORDS = 2_000
 """Of both sides of a range together, up to which the shortest script is tried first."""
@@ -134,8 +135,7 @@ def _aligned(one: Sequence[int], other: Sequence[int]) -> list[tuple[int, int]]:
         found.extend(anchors)
         borders = [(a - 1, c - 1), *anchors, (b, d)]
         waiting += [
-            (place + 1, until, across + 1, till)
-            for (place, across), (until, till) in zip(borders, borders[1:], strict=False)
+            (place + 1, until, across + 1, till) for (place, across), (until, till) in pairwise(borders)
         ]
     return sorted(found)
 
@@ -185,9 +185,7 @@ def _anchors(one: Sequence[int], other: Sequence[int]) -> list[tuple[int, int]]:
     """Words that each side has once, as many as stand in the same order on both."""
     once, twice = Counter(one), Counter(other)
     across = {word: place for place, word in enumerate(other) if twice[word] == 1}
-    places = [
-        (place, across[word]) for place, word in enumerate(one) if once[word] == 1 and word in across
-    ]
+    places = [(place, across[word]) for place, word in enumerate(one) if once[word] == 1 and word in across]
     ends: list[int] = []
     last: list[int] = []
     before: list[int] = []
@@ -215,7 +213,7 @@ def _common_start(one: str, other: str) -> int:
         low, high = (middle, high) if other.startswith(one[:middle]) else (low, middle - 1)
     at = low
     if at < max(len(one), len(other)):
-        while 0 < at and low - at < LONGEST_WORD and (_cuts(one, at) or _cuts(other, at)):
+        while at > 0 and low - at < LONGEST_WORD and (_cuts(one, at) or _cuts(other, at)):
             at -= 1
     return at
 
@@ -227,7 +225,7 @@ def _common_end(one: str, other: str, start: int) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if other.endswith(one[len(one) - middle :]) else (low, middle - 1)
     end = low
-    while 0 < end and low - end < LONGEST_WORD:
+    while end > 0 and low - end < LONGEST_WORD:
         if not (_cuts(one, len(one) - end) or _cuts(other, len(other) - end)):
             break
         end -= 1

@@ -10,7 +10,6 @@ from sqlalchemy import Connection, select
 from service.store.adjudication_tables import adjudication_access
 from service.store.database import Database
 
-
 LOOK = "look"
 """The action of who was shown both answers of a pair with the names of their sides."""
 

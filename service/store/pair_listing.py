@@ -258,13 +258,12 @@ def _with_texts(connection: Connection, listed: Sequence[ListedPair], now: float
     """The pairs with the time until which their texts are there, in the queue or with the kept answers."""
     queued = _ends(connection, adjudication_texts, "item_id", {each.item_id for each in listed}, now)
     kept = _ends(connection, kept_answers, "capture_id", {each.capture_id for each in listed}, now)
-    return [
-        replace(pair, kept_until=queued.get(pair.item_id, kept.get(pair.capture_id)))
-        for pair in listed
-    ]
+    return [replace(pair, kept_until=queued.get(pair.item_id, kept.get(pair.capture_id))) for pair in listed]
 
 
-def _ends(connection: Connection, table: Any, key: str, wanted: Collection[str], now: float) -> dict[str, float]:
+def _ends(
+    connection: Connection, table: Any, key: str, wanted: Collection[str], now: float
+) -> dict[str, float]:
     rows = connection.execute(
         select(table.c[key], table.c.expires_at).where(
             table.c[key].in_(sorted(wanted)), table.c.expires_at > now

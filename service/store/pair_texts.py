@@ -58,6 +58,4 @@ def note_look(db: Database, pair: ListedPair, *, actor: str, now: float, detail:
             .join(units, units.c.unit_id == adjudication_items.c.unit_id)
             .where(units.c.conversation == pair.conversation, units.c.capture_id == pair.capture_id)
         ).scalars()
-        note(
-            connection, sorted({pair.item_id, *together}), actor=actor, action=LOOK, at=now, detail=detail
-        )
+        note(connection, sorted({pair.item_id, *together}), actor=actor, action=LOOK, at=now, detail=detail)

@@ -67,7 +67,11 @@ def test_pairs_come_one_after_the_other_and_never_tell_their_tier(house_site: Li
         assert answer.headers["location"] == "/adjudicate?note=labelled"
     assert seen == sorted(set(seen))
     assert "You said last: Cannot be told" in words_of(page_of(client))
-    told = [(each.actor, each.action, each.detail) for each in read_access(house_site.db) if each.action == "label"]
+    told = [
+        (each.actor, each.action, each.detail)
+        for each in read_access(house_site.db)
+        if each.action == "label"
+    ]
     assert told == [("test-label", "label", f"test-label: {said}") for said in ("a", "both", "skip")]
 
 
@@ -208,7 +212,9 @@ def test_the_queue_is_narrowed_to_a_model_and_an_evaluator_and_stays_so(house_si
     page = page_of(client, model=CHAT, evaluator=STRUCTURED)
     assert f"{CHAT} · {STRUCTURED}" in words_of(page)
     answer = say(client, page, "a", model=CHAT, evaluator=STRUCTURED)
-    assert answer.headers["location"] == address("/adjudicate", model=CHAT, evaluator=STRUCTURED, note="labelled")
+    assert answer.headers["location"] == address(
+        "/adjudicate", model=CHAT, evaluator=STRUCTURED, note="labelled"
+    )
     assert client.get(address("/adjudicate", model="none")).status_code == 404
     assert client.get(address("/adjudicate", evaluator="none")).status_code == 404
 
@@ -216,7 +222,9 @@ def test_the_queue_is_narrowed_to_a_model_and_an_evaluator_and_stays_so(house_si
 def test_a_token_for_one_model_is_given_pairs_of_that_model_alone(house_site: LiveApi) -> None:
     client = browser(house_site, "chat")
     known = {each.item_id for each in _chat_items(house_site.db)}
-    exported = [json.loads(line) for line in client.get(address("/adjudicate", download="items")).text.splitlines()]
+    exported = [
+        json.loads(line) for line in client.get(address("/adjudicate", download="items")).text.splitlines()
+    ]
     assert {each["model"] for each in exported} == {CHAT}
     assert {each["item"] for each in exported} <= known
     assert client.get(address("/adjudicate", model=CODE)).status_code == 403
@@ -244,7 +252,9 @@ def test_the_export_is_the_file_of_the_command(house_site: LiveApi) -> None:
     lines = [json.loads(line) for line in answer.text.splitlines()]
     assert answer.headers["content-disposition"] == 'attachment; filename="pairs.jsonl"'
     assert answer.headers["cache-control"] == "no-store"
-    items = house_site.client("label").get("/api/v1/adjudication/items", params={"todo": True}).json()["items"]
+    items = (
+        house_site.client("label").get("/api/v1/adjudication/items", params={"todo": True}).json()["items"]
+    )
     assert lines[: len(items)] == [{**each, "label": ""} for each in items]
     assert item_of(page) not in {each["item"] for each in lines}
     assert len({each["item"] for each in lines}) == len(lines) > 20

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.dashboard.captured import HEAD, MOST_FOLDED, MOST_PIECES, TAIL, Piece, is_seen, name_of, pieces, shown
+from service.dashboard.captured import (
+    HEAD,
+    MOST_FOLDED,
+    MOST_PIECES,
+    TAIL,
+    Piece,
+    is_seen,
+    name_of,
+    pieces,
+    shown,
+)
 
 
 def told(text: str) -> list[tuple[str, str]]:
@@ -54,7 +64,9 @@ def test_tabs_are_seen_and_still_indent() -> None:
     assert told("\t\tx") == [("⇥\t⇥\t", "TAB"), ("x", "")]
 
 
-@pytest.mark.parametrize("text", ["plain", "two\nlines\n", "中文，标点。\u3000宽", "שלום عليكم", "née Z̈", "❤️ and 🙂", "<b>&amp;"])
+@pytest.mark.parametrize(
+    "text", ["plain", "two\nlines\n", "中文，标点。\u3000宽", "שלום عليكم", "née Z̈", "❤️ and 🙂", "<b>&amp;"]
+)
 def test_what_is_seen_stands_as_it_is(text: str) -> None:
     assert told(text) == [(text, "")]
 
@@ -92,7 +104,15 @@ def test_no_piece_holds_anything_that_is_not_seen_and_all_that_is_seen_is_there(
     found = list(pieces(text))
     for piece in found:
         for each in piece.text.replace("\t", "") if piece.unseen else piece.text:
-            assert each in "\n\u3000" or unicodedata.category(each) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+            assert each in "\n\u3000" or unicodedata.category(each) not in {
+                "Cc",
+                "Cf",
+                "Cs",
+                "Co",
+                "Cn",
+                "Zl",
+                "Zp",
+            }
     seen = [each for place, each in enumerate(text) if is_seen(each, text[place - 1 : place])]
     assert "".join(piece.text for piece in found if not piece.unseen) == "".join(seen)
 

@@ -39,7 +39,14 @@ def test_a_value_of_another_kind_differs_as_a_whole() -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("{}", "no JSON"), ("```json\n{}\n```", "{}"), ("", "{}"), ('"text"', '"text"'), ("1", "2"), ("[" * 500, "[]")],
+    [
+        ("{}", "no JSON"),
+        ("```json\n{}\n```", "{}"),
+        ("", "{}"),
+        ('"text"', '"text"'),
+        ("1", "2"),
+        ("[" * 500, "[]"),
+    ],
 )
 def test_what_is_no_json_on_both_sides_is_not_compared_as_json(one: str, other: str) -> None:
     assert json_changes(one, other) is None

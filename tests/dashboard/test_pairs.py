@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-
 from html import unescape
 
 import httpx
@@ -93,7 +92,9 @@ def test_filters_narrow_the_list_and_say_how_many_each_word_leaves(house_site: L
     assert len(links(page)) == 2
     assert all("criterion=refusal" in each and "way=benefit" in each for each in links(page))
     assert "Pairs: 22." in words_of(listing(client, **{"class": "missing"}))
-    assert "No pair is left under this filter" in words_of(listing(client, criterion=RECALL, **{"class": "refuse"}))
+    assert "No pair is left under this filter" in words_of(
+        listing(client, criterion=RECALL, **{"class": "refuse"})
+    )
 
 
 def test_where_nothing_differs_the_page_says_what_to_do(house_site: LiveApi) -> None:
@@ -130,7 +131,6 @@ def test_the_list_is_downloaded_whole_and_no_cell_is_a_formula(
     house_site: LiveApi, house_database: Database
 ) -> None:
 
-
     with house_database.write() as connection:
         connection.execute(update(pairs).values(candidate_reason="=HYPERLINK(1)"))
     answer = browser(house_site).get(address("/pairs", model=CHAT, tier="w4a16", download="pairs"))
@@ -144,7 +144,6 @@ def test_the_list_is_downloaded_whole_and_no_cell_is_a_formula(
 
 
 def test_labels_and_reasons_that_mean_harm_are_text(house_site: LiveApi, house_database: Database) -> None:
-
 
     with house_database.write() as connection:
         connection.execute(
@@ -187,7 +186,9 @@ def test_answers_are_shown_to_scope_label_alone_and_each_look_is_written_down(
     assert pair.item_id not in page, "the id under which others judge it blind"
 
 
-def test_a_token_in_a_header_reads_and_is_shown_no_text(house_site: LiveApi, house_database: Database) -> None:
+def test_a_token_in_a_header_reads_and_is_shown_no_text(
+    house_site: LiveApi, house_database: Database
+) -> None:
     pair = pair_of(house_database, way="harm")
     answer = house_site.client("admin").get(address("/pair", id=pair.id, show="answers"))
     assert answer.status_code == 401
@@ -215,7 +216,9 @@ def test_the_request_is_shown_on_demand_and_that_is_written_down_too(
     assert looks == ["answers", "answers and request"]
 
 
-def test_a_page_that_asks_for_itself_again_sees_no_text(house_site: LiveApi, house_database: Database) -> None:
+def test_a_page_that_asks_for_itself_again_sees_no_text(
+    house_site: LiveApi, house_database: Database
+) -> None:
     pair = pair_of(house_database, way="harm")
     client = browser(house_site, "label")
     answer = client.get(address("/pair", id=pair.id, show="answers"), headers={"X-Tiergate-Live": "1"})
@@ -234,7 +237,9 @@ def test_texts_json_and_calls_are_laid_side_by_side(house_site: LiveApi, house_d
                 text='{"seats": 2, "to": "Oulu"}', calls=(Call(name="book", arguments='{"at": 9}'),)
             ),
             candidate=AnswerText(
-                text='{"seats": "2"}', calls=(Call(name="book", arguments='{"at": 10}'),), finish_reason="length"
+                text='{"seats": "2"}',
+                calls=(Call(name="book", arguments='{"at": 10}'),),
+                finish_reason="length",
             ),
         ),
     )
@@ -248,7 +253,9 @@ def test_texts_json_and_calls_are_laid_side_by_side(house_site: LiveApi, house_d
     assert "<ins>" in page
 
 
-def test_hostile_answers_are_inert_and_all_of_them_is_seen(house_site: LiveApi, house_database: Database) -> None:
+def test_hostile_answers_are_inert_and_all_of_them_is_seen(
+    house_site: LiveApi, house_database: Database
+) -> None:
     pair = pair_of(house_database, way="harm")
     put_text(
         house_database,
@@ -261,7 +268,9 @@ def test_hostile_answers_are_inert_and_all_of_them_is_seen(house_site: LiveApi, 
     )
     page = shown(browser(house_site, "label"), pair, show="request")
     tags = " ".join(re.findall(r"<[^>]*>", page))
-    assert not re.search(r"<(script(?! src)|svg|iframe|img|object|style)|\son\w+=|href=.javascript|\sstyle=", tags)
+    assert not re.search(
+        r"<(script(?! src)|svg|iframe|img|object|style)|\son\w+=|href=.javascript|\sstyle=", tags
+    )
     for unseen in "\x00\x07\x1b\u202e\u2066\u200b\ud83d":
         assert unseen not in page
         assert f"U+{ord(unseen):04X}" in page
@@ -344,7 +353,10 @@ def test_neighbours_lead_through_the_list_under_its_filters(house_site: LiveApi)
     client = browser(house_site)
     listed = links(listing(client, criterion=REFUSAL))
     second = client.get(listed[1]).text
-    assert [unescape(each) for each in re.findall(r'<a rel="\w+" href="([^"]+)"', second)] == [listed[0], listed[2]]
+    assert [unescape(each) for each in re.findall(r'<a rel="\w+" href="([^"]+)"', second)] == [
+        listed[0],
+        listed[2],
+    ]
     assert "criterion=refusal" in unescape(re.findall(r'href="(/pairs[^"]+)"', second)[0])
 
 
@@ -373,5 +385,3 @@ def test_it_is_all_there_in_chinese(house_site: LiveApi, house_database: Databas
 def test_the_id_of_a_page_is_not_the_id_under_which_it_is_judged(house_database: Database) -> None:
     pair = pair_of(house_database, way="harm")
     assert item_id(pair.unit_id, pair.pair.item) not in pair.id
-
-

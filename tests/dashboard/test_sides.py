@@ -12,7 +12,8 @@ from service.store.kept_text import AnswerText, Call
 def marked(told: Sequence[Piece]) -> str:
     """What differs in brackets, what is folded as its length."""
     return "".join(
-        f"<{each.folded}>" if each.folded else f"[{each.text}]" if each.differs else each.text for each in told
+        f"<{each.folded}>" if each.folded else f"[{each.text}]" if each.differs else each.text
+        for each in told
     )
 
 

@@ -38,7 +38,18 @@ def test_changes_are_told_by_words(one: str, other: str, changes: list[object]) 
 
 
 def test_words_are_words_ideographs_blanks_and_single_marks() -> None:
-    assert words_of("Two  words,\n中文 x_1!") == ["Two", "  ", "words", ",", "\n", "中", "文", " ", "x_1", "!"]
+    assert words_of("Two  words,\n中文 x_1!") == [
+        "Two",
+        "  ",
+        "words",
+        ",",
+        "\n",
+        "中",
+        "文",
+        " ",
+        "x_1",
+        "!",
+    ]
 
 
 def test_one_change_in_a_line_of_a_million_characters_is_a_small_change() -> None:
@@ -75,7 +86,9 @@ def test_the_shortest_script_gives_up_after_so_many_edits_and_steps() -> None:
 
 
 @given(st.lists(st.integers(0, 3), max_size=12), st.lists(st.integers(0, 3), max_size=12))
-def test_words_that_stand_for_each_other_are_equal_and_as_many_as_can_be(one: list[int], other: list[int]) -> None:
+def test_words_that_stand_for_each_other_are_equal_and_as_many_as_can_be(
+    one: list[int], other: list[int]
+) -> None:
     found = _aligned(one, other)
     assert all(one[place] == other[across] for place, across in found)
     assert all(a < c and b < d for (a, b), (c, d) in pairwise(found))

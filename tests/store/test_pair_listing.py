@@ -65,9 +65,14 @@ def test_pairs_that_differ_are_listed_newest_first_and_no_others(database: Datab
     assert "shown" in page(database, evaluators=())
 
 
-def test_of_a_unit_with_several_pairs_those_that_differ_are_listed(database: Database, unit_of: UnitOf) -> None:
+def test_of_a_unit_with_several_pairs_those_that_differ_are_listed(
+    database: Database, unit_of: UnitOf
+) -> None:
     add(database, unit_of("c", ["pp", "pf", "fp"], evaluator="refusal"))
-    assert [(each.pair.item, each.way.value) for each in listed(database).pairs] == [(1, "harm"), (2, "benefit")]
+    assert [(each.pair.item, each.way.value) for each in listed(database).pairs] == [
+        (1, "harm"),
+        (2, "benefit"),
+    ]
 
 
 def test_each_filter_leaves_what_has_its_word_and_counts_the_others_words(
@@ -97,8 +102,9 @@ def test_pages_follow_one_another_without_gap_or_repetition(database: Database, 
     add(database, *(unit_of(f"c{number}", "pf", at=float(number // 3)) for number in range(10)))
     pages = [page(database, number, size=4) for number in (1, 2, 3, 4)]
     assert [len(each) for each in pages] == [4, 4, 2, 0]
-    assert sorted(sum(pages, [])) == sorted(f"c{number}" for number in range(10))
-    assert page(database, 1, size=10) == sum(pages, [])
+    together = [name for each in pages for name in each]
+    assert sorted(together) == sorted(f"c{number}" for number in range(10))
+    assert page(database, 1, size=10) == together
 
 
 def test_a_page_that_cannot_be_is_refused(database: Database) -> None:
@@ -126,11 +132,15 @@ def test_a_pair_is_found_by_the_name_of_its_page(database: Database, unit_of: Un
     assert find_pair(database, unit, 7, now=NOW) is None
     assert find_pair(database, "0" * 32, 0, now=NOW) is None
     for other in ("noise", "u"):
-        unit_id = unit_of(other, "u" if other == "u" else "pf", arm="control" if other == "noise" else "candidate").id
+        unit_id = unit_of(
+            other, "u" if other == "u" else "pf", arm="control" if other == "noise" else "candidate"
+        ).id
         assert find_pair(database, unit_id, 0, now=NOW) is None
 
 
-def test_neighbours_are_the_pairs_before_and_after_in_the_same_list(database: Database, unit_of: UnitOf) -> None:
+def test_neighbours_are_the_pairs_before_and_after_in_the_same_list(
+    database: Database, unit_of: UnitOf
+) -> None:
     add(
         database,
         unit_of("a", ["pf", "pf"], at=3.0),
@@ -146,7 +156,9 @@ def test_neighbours_are_the_pairs_before_and_after_in_the_same_list(database: Da
             assert beside(database, wanted, pair) == (ids[place], ids[place + 2])
 
 
-def test_a_pair_says_until_when_its_text_is_kept_wherever_it_lies(database: Database, unit_of: UnitOf) -> None:
+def test_a_pair_says_until_when_its_text_is_kept_wherever_it_lies(
+    database: Database, unit_of: UnitOf
+) -> None:
     queueing = Queueing(db=database, evaluator="refusal", keep_seconds=1000.0)
     (queued,) = queueing.add("pf")
     add(database, unit_of("kept", "pf"), unit_of("gone", "pf"), unit_of("never", "pf"))
