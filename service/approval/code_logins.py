@@ -75,6 +75,10 @@ class CodeLogins:
         """Issuer and what people call it."""
         return [(issuer, _login(terms).label) for issuer, terms in self._terms.items()]
 
+    def basis(self, issuer: str) -> str:
+        """What the issuer is taken for; another one as soon as the configuration says anything else of it."""
+        return self._of(issuer).basis
+
     def begin(self, issuer: str, back: str) -> tuple[Errand, str]:
         """An errand, and where the browser goes with it; `back` is where it comes back to.
 

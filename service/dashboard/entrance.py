@@ -14,8 +14,8 @@ from starlette.routing import BaseRoute, Route
 from service.approval.access import MAX_ID_TOKEN, Caller, is_id_token
 from service.approval.errors import Problem, store_down
 from service.dashboard.sessions import Claimed, Session
-from service.dashboard.site import LOGIN, LOGOUT, Site
-from service.dashboard.visit import Form, Visit
+from service.dashboard.site import LOGIN, LOGIN_ELSEWHERE, LOGOUT, Site
+from service.dashboard.visit import Form, Visit, address
 from service.store.database import StoreUnusable
 from service.store.tokens import id_of, named_by
 
@@ -24,7 +24,7 @@ def entrance_routes(site: Site) -> Sequence[BaseRoute]:
     """Where people log in and out."""
 
     def ask(visit: Visit) -> Response:
-        return _asked(site, visit, own_path(visit.asked("next", "/")))
+        return entry(site, visit, own_path(visit.asked("next", "/")))
 
     async def enter(request: Request) -> Response:
         return await run_in_threadpool(_entered, site, request, await request.body())
@@ -43,10 +43,17 @@ def own_path(text: str) -> str:
     return text if plain and text.startswith("/") and not text.startswith("//") else "/"
 
 
-def _asked(site: Site, visit: Visit, onward: str, problem: Problem | None = None) -> Response:
+def entry(site: Site, visit: Visit, onward: str, problem: Problem | None = None) -> Response:
     """The form, with what was wrong the last time."""
     status = 200 if problem is None else problem.status
-    answered = site.page(visit, "login.html", status=status, onward=onward, problem=problem)
+    elsewhere = [
+        (terms.login.label, address(LOGIN_ELSEWHERE, issuer=terms.issuer, next=onward))
+        for terms in site.desk.config.issuers
+        if terms.login is not None
+    ]
+    answered = site.page(
+        visit, "login.html", status=status, onward=onward, problem=problem, elsewhere=elsewhere
+    )
     if problem is not None and "Retry-After" in problem.headers:
         answered.headers["Retry-After"] = problem.headers["Retry-After"]
     return answered
@@ -59,9 +66,9 @@ def _entered(site: Site, request: Request, body: bytes) -> Response:
         onward = own_path(form.text("next", "/"))
         session = _session(site, visit, form.text("token"))
     except Problem as problem:
-        return _asked(site, visit, onward, problem)
+        return entry(site, visit, onward, problem)
     except StoreUnusable as error:
-        return _asked(site, visit, onward, store_down(error))
+        return entry(site, visit, onward, store_down(error))
     return site.with_session(site.see(onward), session)
 
 
@@ -79,7 +86,7 @@ def _session(site: Site, visit: Visit, secret: str) -> Session:
             hint="`tiergate token new NAME --scope read` makes one",
         )
     if is_id_token(secret):
-        return site.sessions.begin(claimed=_claimed(caller, secret))
+        return site.sessions.begin(claimed=_claimed(site, caller, secret))
     if named_by(site.desk.db, id_of(secret), site.desk.now()) is None:
         raise Problem(
             401,
@@ -90,9 +97,15 @@ def _session(site: Site, visit: Visit, secret: str) -> Session:
     return site.sessions.begin(token_id=id_of(secret))
 
 
-def _claimed(caller: Caller, token: str) -> Claimed:
+def _claimed(site: Site, caller: Caller, token: str) -> Claimed:
     """Of a token whose signature and times were checked a moment ago."""
     assert caller.scope is not None, "nobody logs in without a scope"
     part = token.split(".")[1]
     claims = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-    return Claimed(name=caller.name, scope=caller.scope, models=caller.models, until=float(claims["exp"]))
+    return Claimed(
+        name=caller.name,
+        scope=caller.scope,
+        models=caller.models,
+        until=float(claims["exp"]),
+        basis=next((each.basis for each in site.desk.config.issuers if each.issuer == claims["iss"]), ""),
+    )

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from service.approval.desk import Desk
 from service.approval.front import Door, Front, FrontOf
+from service.dashboard.acting.page import acting_routes
 from service.dashboard.adjudicate import adjudicate_routes
 from service.dashboard.capacity import capacity_routes
+from service.dashboard.elsewhere import elsewhere_routes
 from service.dashboard.entrance import entrance_routes
 from service.dashboard.job import job_routes
 from service.dashboard.job_acts import job_act_routes
 from service.dashboard.jobs import jobs_routes
 from service.dashboard.ledger import ledger_routes
+from service.dashboard.log import log_routes
 from service.dashboard.overview import overview_routes
 from service.dashboard.pair import pair_routes
 from service.dashboard.pairs import pairs_routes
@@ -20,8 +23,10 @@ from service.dashboard.tier.page import tier_routes
 
 ROOMS: Rooms = (
     entrance_routes,
+    elsewhere_routes,
     overview_routes,
     tier_routes,
+    acting_routes,
     pairs_routes,
     pair_routes,
     adjudicate_routes,
@@ -31,6 +36,7 @@ ROOMS: Rooms = (
     job_routes,
     job_act_routes,
     report_routes,
+    log_routes,
 )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -41,6 +41,8 @@ class Claimed:
     scope: Scope
     models: frozenset[str] | None
     until: float
+    basis: str = ""
+    """Of what its issuer is taken for; the session ends where the configuration takes it for something else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +68,19 @@ class Session:
 class Sessions:
     """Made once an app; its callers may be threads."""
 
-    def __init__(self, db: Database, now: Callable[[], float], *, secret: bytes = b"") -> None:
-        """`secret` is what the database does not know and every API process does."""
+    def __init__(
+        self,
+        db: Database,
+        now: Callable[[], float],
+        *,
+        secret: bytes = b"",
+        bases: Collection[str] = (),
+    ) -> None:
+        """`secret` is what the database does not know and every API process does; `bases` are of the issuers."""
         self._db = db
         self._now = now
         self._secret = secret
+        self._bases = frozenset(bases)
         self._key: bytes | None = None
 
     def begin(self, *, token_id: str | None = None, claimed: Claimed | None = None) -> Session:
@@ -93,6 +103,8 @@ class Sessions:
             return None
         if session.claimed is not None:
             claimed = session.claimed
+            if claimed.basis and claimed.basis not in self._bases:
+                return None
             return Caller(
                 name=claimed.name, scope=claimed.scope, models=claimed.models, by_session=True
             )
@@ -126,7 +138,7 @@ class Sessions:
         if (claimed := session.claimed) is not None:
             models = None if claimed.models is None else sorted(claimed.models)
             claims |= {"sub": claimed.name, "scope": claimed.scope.value, "models": models}
-            claims["until"] = claimed.until
+            claims |= {"until": claimed.until, "basis": claimed.basis}
         return jwt.encode(claims, self._sealed("cookie"), algorithm=ALGORITHM)
 
     def csrf(self, session: Session) -> str:
@@ -156,6 +168,7 @@ class Sessions:
                 scope=Scope(claims["scope"]),
                 models=None if models is None else frozenset(models),
                 until=claims["until"],
+                basis=claims.get("basis", ""),
             )
         session = Session(
             id=claims["sid"],

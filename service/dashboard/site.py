@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 LANGUAGE = "tiergate_language"
 """A cookie: which language somebody chose."""
 LOGIN, LOGOUT = "/login", "/logout"
+LOGIN_ELSEWHERE, LOGIN_BACK = "/login/oidc", "/login/oidc/back"
 NAVIGATION = (
     ("overview", "/"),
     ("pairs", "/pairs"),
@@ -224,7 +225,8 @@ def dashboard(
     desk: Desk, door: Door, *, rooms: Rooms, secret: bytes = b"", public_url: str | None = None
 ) -> Front:
     """The front of the API: every room's pages, the assets, and whose session a cookie is."""
-    sessions = Sessions(desk.db, desk.now, secret=secret)
+    bases = [terms.basis for terms in desk.config.issuers]
+    sessions = Sessions(desk.db, desk.now, secret=secret, bases=bases)
     site = Site(desk=desk, door=door, sessions=sessions, public_url=public_url)
     routes: list[BaseRoute] = [route for room in rooms for route in room(site)]
     paths = frozenset(route.path for route in routes if isinstance(route, Route))
@@ -234,7 +236,7 @@ def dashboard(
 
     return Front(
         routes=[*routes, *asset_routes()],
-        open_paths=(LOGIN, *(f"/assets/{name}" for name in ASSETS)),
+        open_paths=(LOGIN, LOGIN_ELSEWHERE, LOGIN_BACK, *(f"/assets/{name}" for name in ASSETS)),
         is_page=is_page,
         session_of=sessions.caller,
         login=LOGIN,
