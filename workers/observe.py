@@ -154,9 +154,8 @@ async def _ask_all(places: list[_Place], patience: Patience, now: float) -> list
 
 
 async def _ask(place: _Place, seconds: float, heard: _Heard, now: float) -> None:
-    """Who it is, as the server of the tier's model, nothing when it is no engine that we know; then its cache."""
+    """Who it is, as the server of the tier's model, if it is an engine that we know; then its cache."""
     async with client_of(place.backend, timeout=seconds) as client:
-
         pages: dict[str, Page] = {}
 
         async def get(path: str) -> Page:
@@ -182,9 +181,7 @@ async def _ask(place: _Place, seconds: float, heard: _Heard, now: float) -> None
                 heard.look = prefix_look(metrics.text, backend=place.backend.url, at=now)
 
 
-def _as_server(
-    place: _Place, facts: EngineFacts | None, longest: int | None
-) -> EngineFacts | None:
+def _as_server(place: _Place, facts: EngineFacts | None, longest: int | None) -> EngineFacts | None:
     if facts is None and place.known:
         # It told who it is before: another engine is there, or a gateway that hides it.
         return EngineFacts(engine=UNTOLD)

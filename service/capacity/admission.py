@@ -1,4 +1,4 @@
-"""What a proxy should let in, from what its backends' memory holds: limits, a line, the level of the KV guard.
+"""What a proxy should let in, by what its backends' memory holds: limits, a line, a level of the KV guard.
 
 Backends of one kind, each with the cache that a budget leaves. A request holds its prompt and its answer; how
 many are at work at once follows from a typical one, what is refused from the longest, and how many may wait
@@ -103,7 +103,7 @@ def admission(budget: Budget, cache: Cache, expected: Expected) -> tuple[Rule, .
         Rule(
             name="priority",
             value="tenants in turn",
-            reason="the line's own: one tenant's burst is not everybody's wait; who was let in before goes on",
+            reason="the line's own: one tenant's burst is not everybody's wait; who was let in goes on",
             is_key=False,
         ),
         Rule(
@@ -132,7 +132,9 @@ def _queue(expected: Expected, concurrency: int, patience: float) -> tuple[int, 
     if expected.seconds is None:
         return concurrency, "not told how long a request takes: as many as are at work at once"
     served = concurrency * patience / expected.seconds
-    reason = f"{concurrency:,} x {patience:g} s / {expected.seconds:g} s get a place in time; one more would not"
+    reason = (
+        f"{concurrency:,} x {patience:g} s / {expected.seconds:g} s get a place in time; one more would not"
+    )
     return max(1, math.floor(served)), reason
 
 
@@ -142,9 +144,13 @@ def _levels(cache: Cache, expected: Expected) -> tuple[float, float, str]:
     above = _whole(min(max(1 - free, LEAST_LEVEL), MOST_LEVEL))
     step = max(LEAST_STEP, cache.sequence_bytes(expected.typical) / cache.memory)
     below = _whole(max(above - step, above / 2))
-    reason = f"a longest request takes {free:.1%} of a cache: one that is let in can end without preempting another"
+    reason = (
+        f"a longest request takes {free:.1%} of a cache: who is let in can end without preempting another"
+    )
     if 1 - free < LEAST_LEVEL:
-        reason = f"a longest request takes {free:.1%} of a cache: next to it others are preempted all the same"
+        reason = (
+            f"a longest request takes {free:.1%} of a cache: next to it others are preempted all the same"
+        )
     return above, below, reason
 
 

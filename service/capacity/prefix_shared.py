@@ -1,4 +1,4 @@
-"""Which beginnings prompts share, how many there are and how long: what a prefix cache needs to be worth it."""
+"""Which beginnings prompts share, how many there are, how long: what a prefix cache needs to be worth it."""
 
 from __future__ import annotations
 

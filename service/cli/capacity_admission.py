@@ -73,12 +73,12 @@ def admission(
 ) -> None:
     """Compute a model's limits from the memory of its backends, and write them as the proxy's configuration.
 
-    How many requests are at work at once, how many may wait and for how long, how long prompts and answers may
-    be, and the use of the KV cache from which new prompts wait: each with its reason as a comment. With --into
-    every other line of that configuration stays as it is, and the outcome is checked before it is written.
+    How many requests are at work at once, how many may wait and for how long, how long prompts and answers
+    may be, and the use of the KV cache from which new prompts wait: each with its reason as a comment. With
+    --into every other line of that configuration stays as it is; the outcome is checked before it is written.
 
-    Exit status: 0 computed, 1 not even one longest request fits, or the file cannot be changed safely, 2 wrong
-    command line or model configuration.
+    Exit status: 0 computed, 1 not even one longest request fits, or the file cannot be changed safely, 2 a
+    wrong command line or model configuration.
 
     \b
     Two cards of 24 GiB, an 8B model in 4 bits, a TTFT of 1.5 s, requests that take 9 s:

@@ -48,7 +48,8 @@ def prefix(
     observed: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            metavar="MODEL TIER", help="Instead of pages: the last 24 hours of a tier, as the guard kept them."
+            metavar="MODEL TIER",
+            help="Instead of pages: the last 24 hours of a tier, as the guard kept them.",
         ),
     ] = None,
     config: ConfigOption = None,
@@ -133,7 +134,8 @@ def replay(
     ] = None,
     block: Annotated[int, typer.Option(min=1, help="Tokens of a block of the cache.")] = 16,
     unit: Annotated[
-        int | None, typer.Option(min=1, help="Tokens that one hash of the trace stands for; 512, as Mooncake's.")
+        int | None,
+        typer.Option(min=1, help="Tokens that one hash of the trace stands for; 512, as Mooncake's."),
     ] = None,
     token_bytes: Annotated[
         int | None, typer.Option(min=1, help="Of the KV cache, from `capacity kv`: sizes in GiB too.")
@@ -180,7 +182,9 @@ def replay(
     if captured is not None and unit is not None:
         raise typer.BadParameter("--unit is of traces; captured prompts have their own")
     if across_tenants and captured is None:
-        raise typer.BadParameter("--across-tenants is of captured prompts: names of two traces mean nothing together")
+        raise typer.BadParameter(
+            "--across-tenants is of captured prompts: names of two traces mean nothing together"
+        )
     if across_tenants and pool is not None:
         raise typer.BadParameter("--pool compares tenants, and with --across-tenants there is but one")
     own = None if captured is None else captured_prompts(config, captured)
@@ -195,9 +199,7 @@ def replay(
             ()
             if pool is None
             else split_of_all_traffic(
-                split_pools(
-                    prompts, unit=unit, block=block, blocks=max(1, round(pool // block * share))
-                ),
+                split_pools(prompts, unit=unit, block=block, blocks=max(1, round(pool // block * share))),
                 share,
             )
         )

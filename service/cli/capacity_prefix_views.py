@@ -128,14 +128,14 @@ def print_captured(share: float, whole: float) -> None:
     """What the replay of captured prompts leaves out."""
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
     lines = [
-        "A token is 4 bytes of text, and beginnings are compared in blocks of 64: a little less is found than "
-        "is there."
+        "A token is 4 bytes of text, and beginnings are compared in blocks of 64: a little less is found "
+        "than is there."
     ]
     if share < 1:
         lines.append(
-            f"{share:.3g} of the traffic was sampled: sizes are for all of it. {whole:.0%} of these requests name "
-            "their conversation and were sampled with it; of the others each was drawn by itself, so that turns "
-            "of one conversation are mostly missing, and the rate is too low."
+            f"{share:.3g} of the traffic was sampled: sizes are for all of it. {whole:.0%} of these requests "
+            "name their conversation and were sampled with it; of the others each was drawn by itself, so "
+            "that turns of one conversation are mostly missing, and the rate is too low."
         )
     for line in lines:
         console.print(Text(line))

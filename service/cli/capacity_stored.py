@@ -105,9 +105,7 @@ def _check(settings: Settings, model: str, command: str, tier: str | None) -> No
     names = [each.name for each in settings.ladders[model].tiers]
     if tier is not None and tier not in names:
         known = nearest(tier, names)
-        raise fail(
-            f"tiergate capacity {command}: {model} has no tier {tier!r}; did you mean {known!r}?", 2
-        )
+        raise fail(f"tiergate capacity {command}: {model} has no tier {tier!r}; did you mean {known!r}?", 2)
 
 
 def _utc(at: float) -> str:

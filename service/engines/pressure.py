@@ -1,4 +1,4 @@
-"""How full an engine's KV cache is, read often and beside traffic: all but a few lines of a page are skipped."""
+"""How full an engine's KV cache is, read often and beside traffic: most lines of a page are skipped."""
 
 from __future__ import annotations
 

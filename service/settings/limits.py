@@ -62,4 +62,7 @@ def _refuse_guard(shape: KvGuardShape, place: Place, findings: Findings) -> None
     elif shape.below is not None and shape.below >= shape.above:
         findings.add((*place, "below"), "not below `above`: the guard would open and close with every look")
     if shape.stale < LEAST_LOOKS * shape.every:
-        findings.add((*place, "stale"), f"shorter than {LEAST_LOOKS} looks (`every`): one late look opens it")
+        findings.add(
+            (*place, "stale"),
+            f"`stale` is shorter than {LEAST_LOOKS} looks (`every`): one late look opens it",
+        )

@@ -90,7 +90,9 @@ def _inside(node: yaml.Node | None, name: str) -> yaml.MappingNode:
         raise CannotEdit(f"there is no {name!r} in it")
     _refuse_alias(key, value)
     if not isinstance(value, yaml.MappingNode) or value.flow_style or not value.value:
-        raise CannotEdit(f"what is under {name!r} is not written on lines of its own: put the limits in by hand")
+        raise CannotEdit(
+            f"what is under {name!r} is not written on lines of its own: put the limits in by hand"
+        )
     return value
 
 
@@ -132,7 +134,9 @@ def _check(before: Mapping[str, object], after: str, model: str, lines: Sequence
         shape = TiergateShape.model_validate(wanted, context={"known": known()})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise CannotEdit(f"with these limits it is not valid: {spell(first['loc'])}: {first['msg']}") from None
+        raise CannotEdit(
+            f"with these limits it is not valid: {spell(first['loc'])}: {first['msg']}"
+        ) from None
     findings = Findings()
     refuse_limits_that_cannot_hold(shape, findings)
     if findings.entries:

@@ -1,4 +1,4 @@
-"""Counters of prefix caches as the guard read them, kept for some days: what a verdict over a day rests on."""
+"""Counters of prefix caches as the guard read them, kept for days: a verdict over one rests on them."""
 
 from __future__ import annotations
 

@@ -83,9 +83,7 @@ def forget_tenant(db: Database, tenant: str) -> Forgotten:
         texts = connection.execute(
             delete(adjudication_texts).where(adjudication_texts.c.item_id.in_(items))
         ).rowcount
-    return Forgotten(
-        requests=requests, answers=answers, reasons=reasons, texts=texts, prefixes=prefixes
-    )
+    return Forgotten(requests=requests, answers=answers, reasons=reasons, texts=texts, prefixes=prefixes)
 
 
 def forget_answers(db: Database, model: str) -> Forgotten:

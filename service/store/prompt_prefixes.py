@@ -1,4 +1,4 @@
-"""Hashes of the beginnings of captured prompts, kept for a while: what a prefix cache could reuse of traffic."""
+"""Hashes of the beginnings of captured prompts, kept for a while: what a cache could reuse of traffic."""
 
 from __future__ import annotations
 

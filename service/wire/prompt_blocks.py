@@ -1,8 +1,8 @@
 """Keyed hashes of a prompt's beginnings: which prompts begin alike, and nothing of what they say.
 
-A block is some bytes of what an engine gets to read, in its order: instructions, tools, turns. Its hash stands
-for it and all before it. There is no tokenizer here: four bytes of text are taken for a token, and what is
-the same up to a block's end is the same for every tokenizer. Prompts of token ids are counted exactly.
+A block is some bytes of what an engine gets to read, in its order: instructions, tools, turns. Its hash
+stands for it and all before it. There is no tokenizer here: four bytes of text are taken for a token, and
+what is the same up to a block's end is so for every tokenizer. Prompts of token ids are counted exactly.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def values(**changed: object) -> dict[str, str]:
 
 
 def test_every_limit_is_computed_from_the_budget() -> None:
-    """16,036,444,241 bytes hold 72 sequences of 188 blocks of 1,179,648 bytes; the longest has 878 of them."""
+    """16,036,444,241 bytes hold 72 sequences of 188 blocks of 1,179,648; the longest has 878 of them."""
     assert budget().kv == 16_036_444_241
     assert values() == {
         "concurrency": "144",
@@ -62,7 +62,10 @@ def test_without_an_slo_or_the_time_of_a_request_the_line_has_the_proxy_s_own_pa
 
 
 def test_the_guard_leaves_room_for_one_longest_request_and_opens_a_typical_one_below() -> None:
-    assert values(longest_prompt=1_000, longest_answer=100, typical=500)["kv_guard"] == "{above: 95%, below: 90%}"
+    assert (
+        values(longest_prompt=1_000, longest_answer=100, typical=500)["kv_guard"]
+        == "{above: 95%, below: 90%}"
+    )
     wide = values(longest_prompt=38_000, longest_answer=2_000, typical=38_000)
     assert wide["kv_guard"] == "{above: 81%, below: 63%}"
 

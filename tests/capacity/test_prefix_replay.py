@@ -174,7 +174,9 @@ def test_of_a_sample_sizes_are_told_for_all_traffic_and_rates_are_its_own() -> N
     part = replay(sampled, unit=16, block=16, capacities=[size // 5 for size in sizes_of_all])
     told = of_all_traffic(part, 0.2)
     assert [point.blocks for point in told.points] == list(sizes_of_all)
-    assert [point.rate for point in told.points] == pytest.approx([point.rate for point in whole.points], abs=0.02)
+    assert [point.rate for point in told.points] == pytest.approx(
+        [point.rate for point in whole.points], abs=0.02
+    )
     assert told.distinct == whole.distinct
     assert 0 < told.points[-1].rate == told.unlimited
 

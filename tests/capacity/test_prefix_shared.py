@@ -11,7 +11,9 @@ def prompt(*named: int, tokens: int | None = None, tenant: str = "a") -> Prompt:
 
 
 def test_beginnings_are_told_apart_by_where_they_end() -> None:
-    found = shared_prefixes([prompt(1, 2, 3), prompt(1, 2, 4), prompt(1, 2, 5), prompt(1, 9), prompt(7)], unit=64)
+    found = shared_prefixes(
+        [prompt(1, 2, 3), prompt(1, 2, 4), prompt(1, 2, 5), prompt(1, 9), prompt(7)], unit=64
+    )
     assert found == Shared(requests=5, requests_hit=3, prefixes=2, prefix_tokens=128.0)
 
 

@@ -88,7 +88,9 @@ def test_an_engine_that_began_anew_counts_from_nothing() -> None:
     window = window_until([*looks(QUARTERS[:60]), *looks(QUARTERS[60:])], now=NOW)
     assert window is not None
     assert window.restarts == 1
-    assert window.prefill_tokens == 95_000, "all but what was counted in the quarter in which it was restarted"
+    assert window.prefill_tokens == 95_000, (
+        "all but what was counted in the quarter in which it was restarted"
+    )
     assert "began anew 1 times" in " ".join(judge(window).doubts)
 
 

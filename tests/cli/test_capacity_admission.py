@@ -80,7 +80,10 @@ def test_they_are_put_into_a_configuration_which_the_proxy_then_keeps_to(
     again = ran(*arguments, "--sequences", "8", "--model", "qwen3", "--into", str(file), "-o", str(file))
     assert again.exit_code == 0, again.output
     assert load(file, {}).proxy.ladders["qwen3"].limits.concurrency == 16
-    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["config.json", "tiergate.yaml"]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
+        "config.json",
+        "tiergate.yaml",
+    ]
 
 
 def test_a_file_that_cannot_be_changed_safely_stays(arguments: list[str], tmp_path: Path) -> None:

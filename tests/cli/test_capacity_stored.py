@@ -81,7 +81,9 @@ def document(config: Path, *arguments: str, exit_code: int = 0) -> Any:
 
 def test_a_day_of_observations_ends_in_a_verdict(config: Path, stored: Database) -> None:
     told(stored, 25, rate=0.7)
-    named = [("a", (talk, *range(100 * talk, 100 * talk + turn))) for talk in range(1, 13) for turn in (9, 12)]
+    named = [
+        ("a", (talk, *range(100 * talk, 100 * talk + turn))) for talk in range(1, 13) for turn in (9, 12)
+    ]
     captured(stored, *named)
     found = document(config, "prefix", "--observed", "my/model", "bf16")
     assert (found["advice"], found["hours"]) == ("own_pool", pytest.approx(24.0, abs=0.3))
@@ -130,7 +132,9 @@ def test_captured_prompts_have_a_curve(config: Path, stored: Database) -> None:
     assert across["unlimited_rate"] == pytest.approx((128 + 176 + 176) / 768)
 
 
-def test_tenants_are_told_apart_and_what_pools_of_their_own_would_give(config: Path, stored: Database) -> None:
+def test_tenants_are_told_apart_and_what_pools_of_their_own_would_give(
+    config: Path, stored: Database
+) -> None:
     flood = [("b", (100 * number, 100 * number + 1)) for number in range(1, 9)]
     mixed = [each for number in range(8) for each in (("a", (1, 2)), flood[number])]
     captured(stored, *mixed)

@@ -46,7 +46,13 @@ def test_a_look_tells_how_busy_it_is_besides() -> None:
     page = f"{VLLM}vllm:num_requests_running 7.0\nvllm:kv_cache_usage_perc 0.5\n"
     found = prefix_look(page, backend="http://a", at=9.0)
     assert found is not None
-    assert (found.backend, found.at, found.running, found.kv_usage, found.evicted) == ("http://a", 9, 7, 0.5, None)
+    assert (found.backend, found.at, found.running, found.kv_usage, found.evicted) == (
+        "http://a",
+        9,
+        7,
+        0.5,
+        None,
+    )
     assert found.reading == prefix_reading(VLLM)
     evicting = prefix_look(f"{SGLANG}sglang:evicted_tokens_total 32.0\n", backend="http://b", at=9.0)
     assert evicting is not None

@@ -67,7 +67,9 @@ def server_of(proxy: Proxy, tier: str = "t0", place: int = 0) -> Server:
     return proxy.plane.servers.of("m", tier)[place]
 
 
-async def told(proxy: Proxy, engine: Engine, server: Server, usage: float, running: float | None = 4.0) -> None:
+async def told(
+    proxy: Proxy, engine: Engine, server: Server, usage: float, running: float | None = 4.0
+) -> None:
     """Until the proxy goes by it."""
 
     def looks() -> float:
@@ -84,7 +86,9 @@ def gate(guard: KvGuard = GUARD, share: Share = Share()) -> Gate:
 
 def test_it_closes_at_a_level_and_opens_below_a_lower_one() -> None:
     one = gate()
-    shut = [one.told(Pressure(usage=usage, running=4), 4) == 0 for usage in (0.89, 0.9, 0.85, 0.8, 0.79, 0.85)]
+    shut = [
+        one.told(Pressure(usage=usage, running=4), 4) == 0 for usage in (0.89, 0.9, 0.85, 0.8, 0.79, 0.85)
+    ]
     assert shut == [False, True, True, True, False, False]
 
 
@@ -208,9 +212,7 @@ async def test_who_waits_too_long_or_behind_too_many_is_told_so(
     start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
     engine = Engine()
-    proxy = await start_proxy(
-        guarded(ladder((await start_backend(engine)).url), queue=1, queue_seconds=0.3)
-    )
+    proxy = await start_proxy(guarded(ladder((await start_backend(engine)).url), queue=1, queue_seconds=0.3))
     await told(proxy, engine, server_of(proxy), 0.95)
     async with asyncio.TaskGroup() as group:
         clients = Clients(proxy, group)
@@ -235,9 +237,7 @@ async def test_who_falls_silent_holds_nobody_back_any_more_and_that_is_counted(
 ) -> None:
     engine = Engine()
     engine.always = page(0.95, 4.0)
-    proxy = await start_proxy(
-        guarded(ladder((await start_backend(engine)).url), replace(GUARD, stale=1.0))
-    )
+    proxy = await start_proxy(guarded(ladder((await start_backend(engine)).url), replace(GUARD, stale=1.0)))
     server = server_of(proxy)
     await eventually(lambda: server.is_shut)
     async with asyncio.TaskGroup() as group:
@@ -269,9 +269,7 @@ async def test_an_engine_that_has_no_such_metric_is_said_to_tell_nothing(
 ) -> None:
     engine = Engine()
     engine.always = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nx 1"
-    proxy = await start_proxy(
-        guarded(ladder((await start_backend(engine)).url), replace(GUARD, stale=0.02))
-    )
+    proxy = await start_proxy(guarded(ladder((await start_backend(engine)).url), replace(GUARD, stale=0.02)))
     await eventually(lambda: server_of(proxy).is_unheard)
     assert "its /metrics has no usage of a KV cache" in caplog.text
     async with asyncio.TaskGroup() as group:

@@ -103,16 +103,17 @@ def test_a_kv_guard_reopens_a_twentieth_below_its_level(minimal: dict[str, Any],
 @pytest.mark.parametrize(
     ("guard", "place", "why"),
     [
-        ({"above": 0}, "above", "nothing would ever be let in"),
-        ({"above": "80%", "below": "80%"}, "below", "open and close with every look"),
-        ({"above": "80%", "every": "3s"}, "stale", "shorter than 2 looks"),
-        ({"below": "80%"}, "above", ""),
-        ({"above": 90}, "above", "write 90% if that is meant"),
+        ({"above": 0}, ".above", "nothing would ever be let in"),
+        ({"above": "80%", "below": "80%"}, ".below", "open and close with every look"),
+        ({"above": "80%", "every": "3s"}, "", "`stale` is shorter than 2 looks"),
+        ({"above": "80%", "stale": "1s"}, ".stale", "`stale` is shorter than 2 looks"),
+        ({"below": "80%"}, "", "the key `above` is missing"),
+        ({"above": 90}, ".above", "write 90% if that is meant"),
     ],
 )
 def test_a_kv_guard_that_cannot_work_is_refused(
     guard: dict[str, object], place: str, why: str, minimal: dict[str, Any], problems: Problems
 ) -> None:
     (problem,) = problems(limited(minimal, kv_guard=guard))
-    assert f"models.qwen.limits.kv_guard.{place}" in problem
+    assert f"models.qwen.limits.kv_guard{place}" in problem
     assert why in problem

@@ -109,7 +109,10 @@ def test_the_example_that_comes_with_tiergate_can_be_limited() -> None:
         ("models: {qwen: {ladder: [{tier: a, backends: [http://a]}]}}\n", "not written on lines of its own"),
         (f"x: &x\n{LADDER}models:\n  qwen: *x\n", "alias"),
         ("models: [\n", "not YAML"),
-        (f"models:\n  qwen:\n    slo: {{ttft: soon, tpot: 1s}}\n{LADDER}", "it is not valid: models.qwen.slo"),
+        (
+            f"models:\n  qwen:\n    slo: {{ttft: soon, tpot: 1s}}\n{LADDER}",
+            "it is not valid: models.qwen.slo",
+        ),
         (PLAIN.replace("processes: 2", "processes: 65"), "65 processes cannot share it"),
         (f"models:\n  qwen:\n{LADDER}  qwen:\n{LADDER}", "already set"),
     ],

@@ -29,7 +29,9 @@ A, B = ("m", "bf16", "http://a"), ("m", "bf16", "http://b")
 
 def test_what_was_told_is_read_as_it_was(database: Database) -> None:
     record_readings(database, {A: LOOK, ("m", "w8a8", "http://a"): LOOK})
-    record_readings(database, {A: replace(LOOK, at=NOW + 900, evicted=7.0), B: replace(LOOK, backend="http://b")})
+    record_readings(
+        database, {A: replace(LOOK, at=NOW + 900, evicted=7.0), B: replace(LOOK, backend="http://b")}
+    )
     found = read_looks(database, "m", "bf16", since=NOW)
     assert found == [LOOK, replace(LOOK, at=NOW + 900, evicted=7.0), replace(LOOK, backend="http://b")]
     assert read_looks(database, "m", "bf16", since=NOW + 1) == [found[1]]

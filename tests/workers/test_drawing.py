@@ -223,7 +223,9 @@ def test_the_beginnings_of_prompts_are_kept_as_hashes_and_none_of_their_text(
     assert one.named[3] != other.named[3]
 
 
-@pytest.mark.parametrize("drawing", [Drawing(salt=b"s"), Drawing(prefixes=9)], ids=["none asked for", "no key"])
+@pytest.mark.parametrize(
+    "drawing", [Drawing(salt=b"s"), Drawing(prefixes=9)], ids=["none asked for", "no key"]
+)
 def test_without_a_key_or_a_wish_no_hashes_are_kept(
     drawing: Drawing, valkey: ValkeyServer, bench: BenchOf, db: Database
 ) -> None:

@@ -36,7 +36,7 @@ async def opened(server: Server) -> tuple[asyncio.StreamReader, asyncio.StreamWr
 
 
 async def ask_page(server: Server, path: str, *, seconds: float, longest: int) -> bytes:
-    """The body of its 200 to GET; NoAnswer for any other, for more than `longest` bytes, or for none in time."""
+    """The body of its 200 to GET; NoAnswer for any other, beyond `longest` bytes, or for none in time."""
     try:
         async with asyncio.timeout(seconds):
             reader, writer = await opened(server)

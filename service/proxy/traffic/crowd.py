@@ -246,6 +246,8 @@ def is_bounded(relay: Relay) -> bool:
 def has_limits(ladder: Ladder) -> bool:
     """Whether requests for it may have to wait."""
     limits = ladder.limits
-    return limits.concurrency is not None or limits.kv_guard is not None or any(
-        backend.max_concurrency is not None for tier in ladder.tiers for backend in tier.backends
+    return (
+        limits.concurrency is not None
+        or limits.kv_guard is not None
+        or any(backend.max_concurrency is not None for tier in ladder.tiers for backend in tier.backends)
     )

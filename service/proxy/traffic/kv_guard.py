@@ -66,7 +66,7 @@ class Gate:
 
 
 async def watch_forever(plane: DataPlane, server: Server, guard: KvGuard) -> None:
-    """Look again and again, until cancelled; what was told longer than `guard.stale` ago holds nobody back."""
+    """Look again and again, until cancelled; a word older than `guard.stale` holds nobody back."""
     gate = Gate(guard, plane.share)
     heard = time.monotonic()
     try:
