@@ -101,9 +101,7 @@ def begin_asked(desk: Desk, caller: Caller, model: str, body: JobBody) -> Job:
             repeats=repeats,
         )
     except CannotBegin as error:
-        raise Problem(
-            409, error.code, str(error), hint=error.hint, reasons=error.reasons or None
-        ) from error
+        raise Problem(409, error.code, str(error), hint=error.hint, reasons=error.reasons or None) from error
 
 
 def cancel_asked(desk: Desk, caller: Caller, job: str) -> Job:

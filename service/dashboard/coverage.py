@@ -59,7 +59,11 @@ def coverage_chart(tiers: Sequence[TierCoverage], say: Words) -> Chart:
             say("ledger.stratum"),
             say("ledger.traffic_requests"),
             say("ledger.traffic_share"),
-            *(say(f"ledger.{what}", tier=tier) for tier in names for what in ("evidence_of", "share_of_tier")),
+            *(
+                say(f"ledger.{what}", tier=tier)
+                for tier in names
+                for what in ("evidence_of", "share_of_tier")
+            ),
         ),
         rows=[_row(each, tiers, say) for each in strata],
     )

@@ -56,7 +56,7 @@ def job_routes(site: Site) -> Sequence[BaseRoute]:
 
 def _parts(job: Job, blocks: Sequence[Block]) -> list[tuple[str, str, int]]:
     """What it measures, in order: the part, whether it is over, under way or to come, and its blocks done."""
-    counted = {part: 0 for part in job.manifest.plan.parts}
+    counted = dict.fromkeys(job.manifest.plan.parts, 0)
     for block in blocks:
         if block.part in counted and block.figures is not None:
             counted[block.part] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 from starlette.routing import BaseRoute
@@ -96,7 +96,9 @@ def _begin_page(
     find_ladder(desk.config.ladders, model)
     terms = terms_of(desk)
     plan = terms.plan if then is None else then.manifest.plan
-    stands = hindrance(desk, model, own_capacity=True)
+    # How tiers share the time can still be chosen where no plan is repeated.
+    chosen = plan if then is not None else replace(plan, arms=INTERLEAVED)
+    stands = hindrance(desk, model, plan=chosen, own_capacity=True)
     targets = _targets(site, model)
     return site.page(
         visit,
@@ -135,9 +137,7 @@ def _since(site: Site, then: Job) -> tuple[str, ...]:
     """What is not as it was when that job began, in sentences; empty too where a new one could not begin."""
     manifest = then.manifest
     try:
-        now = compose(
-            site.desk.db, terms_of(site.desk), then.model, plan=manifest.plan, seed=manifest.seed
-        )
+        now = compose(site.desk.db, terms_of(site.desk), then.model, plan=manifest.plan, seed=manifest.seed)
     except (CannotBegin, KeyError):
         return ()
     return differences(manifest, now)
@@ -148,7 +148,9 @@ def least_seconds(plan: JobPlan, arms: int) -> float:
     if "slo" not in plan.parts:
         return 0.0
     after_one_another = 1 if plan.arms == TOGETHER else arms
-    return after_one_another * (plan.warm_up_seconds + plan.window_seconds + (plan.blocks - 1) * plan.settle_seconds)
+    return after_one_another * (
+        plan.warm_up_seconds + plan.window_seconds + (plan.blocks - 1) * plan.settle_seconds
+    )
 
 
 def _plan_of(form: Form) -> JobPlanBody:

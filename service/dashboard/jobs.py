@@ -54,9 +54,7 @@ def jobs_routes(site: Site) -> Sequence[BaseRoute]:
         models = visit.models if model is None else (model,)
         active = {each: job for each in models if (job := active_job(desk.db, each)) is not None}
         before = visit.asked("after")
-        found = list_jobs(
-            desk.db, model, limit=A_PAGE + 1, after=find_job(desk, before) if before else None
-        )
+        found = list_jobs(desk.db, model, limit=A_PAGE + 1, after=find_job(desk, before) if before else None)
         shown = found[:A_PAGE]
         return site.page(
             visit,

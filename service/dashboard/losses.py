@@ -43,7 +43,9 @@ def losses_of(account: LedgerAccount) -> tuple[Loss, ...]:
         Loss(kind="lost", count=account.lost, whole=account.shipped, of="shipped"),
         Loss(kind="unaccounted", count=account.unaccounted, whole=account.seen, of="seen"),
     ]
-    return tuple(sorted((each for each in [*dropped, *further] if each.count > 0), key=lambda each: -each.count))
+    return tuple(
+        sorted((each for each in [*dropped, *further] if each.count > 0), key=lambda each: -each.count)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """`/report`: a job's report within the page, and as a file in each form and language.
 
-The report is a document of its own under its own policy, which admits no script: it is shown in a frame without
-any rights. Only this page may frame it.
+The report is a document of its own under its own policy, which admits no script: it is shown in a frame
+without any rights. Only this page may frame it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""`/jobs/beside`: runs of one model side by side: verdicts, key figures with limits, and what was different."""
+"""`/jobs/beside`: runs of one model side by side: verdicts, key figures with limits, what was different."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from starlette.responses import Response
 
@@ -25,7 +26,12 @@ from service.report.words import Words, words
 
 LEAST_RUNS, MOST_RUNS = 2, 6
 CHANGE_TONES = {Change.BETTER: "good", Change.WORSE: "bad", Change.NEW: "", Change.GONE: "wait"}
-_SCALES = {"pass_rate": (100.0, "%"), "failure_rise": (100.0, "pp"), "ttft_p95": (1e3, "ms"), "tpot_p95": (1e3, "ms")}
+_SCALES = {
+    "pass_rate": (100.0, "%"),
+    "failure_rise": (100.0, "pp"),
+    "ttft_p95": (1e3, "ms"),
+    "tpot_p95": (1e3, "ms"),
+}
 """What a figure is drawn in."""
 
 
@@ -65,9 +71,11 @@ def beside(site: Site, visit: Visit) -> Response:
         rows=list(_figures(reports, told)),
         differences=[
             (before.run.id, now.run.id, manifest_changes(before.manifest, now.manifest))
-            for before, now in zip(reports, reports[1:], strict=False)
+            for before, now in pairwise(reports)
         ],
-        states={report.run.id: told.known(f"state.{report.run.state}", report.run.state) for report in reports},
+        states={
+            report.run.id: told.known(f"state.{report.run.state}", report.run.state) for report in reports
+        },
         figure=figure,
         figures={name: told(f"figure.{name}") for name in KEY_FIGURES},
         runs=",".join(report.run.id for report in reports),

@@ -1,4 +1,4 @@
-"""Shadow jobs to come and under way: when the next begins by itself, what hinders it, how long one still takes."""
+"""Shadow jobs to come and under way: when the next begins, what hinders it, how long one still takes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from service.approval.desk import Desk
 from service.approval.jobs import terms_of
 from service.store.job_terms import CannotBegin, check
 from service.store.jobs import Job
+from service.store.manifest import JobPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +38,16 @@ def upcoming(desk: Desk, now: float) -> Upcoming | None:
     return Upcoming(cron=schedule.cron, timezone=schedule.timezone, at=schedule.next_after(now))
 
 
-def hindrance(desk: Desk, model: str, *, own_capacity: bool = False) -> CannotBegin | None:
-    """Why a job of that model could not begin now; None when it could, as far as one can tell beforehand."""
+def hindrance(
+    desk: Desk, model: str, *, plan: JobPlan | None = None, own_capacity: bool = False
+) -> CannotBegin | None:
+    """Why a job of that model, by default as configured, could not begin now; None when it could.
+
+    One that is under way is told apart: it is no fault.
+    """
+    terms = terms_of(desk)
     try:
-        check(desk.db, terms_of(desk), model, own_capacity=own_capacity)
+        check(desk.db, terms, model, plan=plan or terms.plan, own_capacity=own_capacity)
     except CannotBegin as error:
         return error
     return None

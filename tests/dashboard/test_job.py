@@ -26,7 +26,9 @@ def test_a_job_that_runs_shows_its_parts_and_can_be_cancelled(house_site: LiveAp
         assert f'data-live="{part}"' in page
 
 
-def test_a_job_that_is_over_shows_what_it_found_and_can_be_repeated(house_site: LiveApi, house: House) -> None:
+def test_a_job_that_is_over_shows_what_it_found_and_can_be_repeated(
+    house_site: LiveApi, house: House
+) -> None:
     page = browser(house_site, "approve").get("/job", params={"id": house.done_job}).text
     text = words_of(page)
     assert "Best rate of w8a8:" in text

@@ -1,4 +1,4 @@
-"""Beginning, repeating and cancelling jobs: told first, done as the API does it, and by whom it may be done."""
+"""Beginning, repeating and cancelling jobs: told first, then done as the API does it, by whoever may."""
 
 from __future__ import annotations
 

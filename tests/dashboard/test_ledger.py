@@ -40,7 +40,9 @@ def test_a_stratum_that_no_evidence_covers_is_named_as_a_gap(house_site: LiveApi
     page = browser(house_site, "read").get("/ledger", params={"model": CHAT})
     text = words_of(page.text)
     assert "w8a8 gaps: 1" in text
-    assert f"{UNCOVERED} : 0.00 % of the evidence (0 requests), 10.32 % of the traffic; 5.16 % would do." in text
+    assert (
+        f"{UNCOVERED} : 0.00 % of the evidence (0 requests), 10.32 % of the traffic; 5.16 % would do." in text
+    )
 
 
 def test_coverage_of_several_models_is_chosen_first(house_site: LiveApi) -> None:

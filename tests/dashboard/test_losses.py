@@ -77,6 +77,10 @@ def test_pairs_that_few_could_be_scored_of_stand_out() -> None:
     assert clean.cells == (
         "m", "w8a8", "candidate", "refusals", "100", "100", "100.0 %", "0", "0", "0",
     )  # fmt: skip
-    assert (few.tone, few.remark, few.cells[7]) == ("wait", "80.0 % scored", "shadow 12, unsupported schema 8")
+    assert (few.tone, few.remark, few.cells[7]) == (
+        "wait",
+        "80.0 % scored",
+        "shadow 12, unsupported schema 8",
+    )
     assert enough.tone == "", "what had nothing to say and what nobody paid for is no failure to score"
     assert (wrong.tone, wrong.remark) == ("bad", "does not add up")

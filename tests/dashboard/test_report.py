@@ -17,7 +17,9 @@ def test_it_is_shown_in_a_frame_without_any_rights(house_site: LiveApi, house: H
     page = client.get("/report", params={"job": house.done_job})
     assert page.headers["x-frame-options"] == "DENY"
     assert "frame-src 'self'" in page.headers["content-security-policy"]
-    frame = re.search(r'<iframe class="report" sandbox title="[^"]+" lang="en" src="([^"]+)"></iframe>', page.text)
+    frame = re.search(
+        r'<iframe class="report" sandbox title="[^"]+" lang="en" src="([^"]+)"></iframe>', page.text
+    )
     assert frame is not None
     framed = client.get(frame[1].replace("&amp;", "&"))
     assert framed.headers["content-type"] == "text/html; charset=utf-8"
@@ -32,7 +34,11 @@ def test_it_is_shown_in_a_frame_without_any_rights(house_site: LiveApi, house: H
 
 @pytest.mark.parametrize(
     ("form", "media_type"),
-    [("html", "text/html; charset=utf-8"), ("md", "text/markdown; charset=utf-8"), ("json", "application/json")],
+    [
+        ("html", "text/html; charset=utf-8"),
+        ("md", "text/markdown; charset=utf-8"),
+        ("json", "application/json"),
+    ],
 )
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_it_can_be_saved_in_every_form_and_language(
@@ -42,7 +48,8 @@ def test_it_can_be_saved_in_every_form_and_language(
         "/report", params={"job": house.done_job, "form": form, "language": language, "save": "1"}
     )
     assert answer.headers["content-type"] == media_type
-    name = f"tiergate-{house.done_job}.{form}" if form == "json" else f"tiergate-{house.done_job}.{language}.{form}"
+    ending = form if form == "json" else f"{language}.{form}"
+    name = f"tiergate-{house.done_job}.{ending}"
     assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
     if form == "json":
         assert from_json(answer.text).run.id == house.done_job

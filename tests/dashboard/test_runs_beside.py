@@ -33,7 +33,7 @@ def beside(client: httpx.Client, *runs: str, **asked: str) -> httpx.Response:
 
 @pytest.fixture
 def compared(sqlite_database: Database, captures: Captures) -> Any:
-    """A site with two jobs of `m`, whose reports are those of the sample and of the week before; their ids."""
+    """A site with two jobs of `m`, reported as the sample and the week before it; their ids."""
     made = {}
     ids = []
     for number, report in enumerate((week_before(sample()), sample())):
@@ -83,7 +83,7 @@ def test_what_was_different_is_told_by_place(compared: tuple[LiveApi, list[str]]
     assert "policy.digest 9f00 a3c9" in text
 
 
-def test_the_figure_that_is_drawn_is_chosen_and_can_be_downloaded(compared: tuple[LiveApi, list[str]]) -> None:
+def test_the_figure_that_is_drawn_is_chosen_and_downloaded(compared: tuple[LiveApi, list[str]]) -> None:
     api, runs = compared
     client = logged_in(api, "read")
     page = beside(client, *runs, figure="goodput").text

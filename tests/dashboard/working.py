@@ -24,7 +24,9 @@ MONDAYS = Schedule(
 
 
 @contextmanager
-def working_site(db: Database, captures: Captures, *, shadow: bool = True, **config: Any) -> Iterator[LiveApi]:
+def working_site(
+    db: Database, captures: Captures, *, shadow: bool = True, **config: Any
+) -> Iterator[LiveApi]:
     """Jobs of model `m` can begin; without `shadow` its load would go to backends that serve."""
     own = ladder(shadow=shadow)
     with dashboard_over(

@@ -13,8 +13,12 @@ SAY = words(Language.EN)
 
 def unsettled(amount: Amount) -> dict[str, tuple[int, str]]:
     """What is not settled, by what it is part of: count and tone."""
-    own = {amount.label: (each.count, each.tone) for each in amount.parts if each.label == "not settled"}
-    return own | {label: rest for part in amount.parts for label, rest in unsettled(part).items()}
+    found = {}
+    for part in amount.parts:
+        if part.label == "not settled":
+            found[amount.label] = (part.count, part.tone)
+        found |= unsettled(part)
+    return found
 
 
 def whole(amount: Amount) -> bool:
