@@ -38,7 +38,7 @@ def leaves(
 def apart(
     was: Mapping[str, Any], now: Mapping[str, Any], *, shown: Callable[[Any], str] = text_of
 ) -> list[tuple[str, str | None, str | None]]:
-    """Where two documents differ, in the order of `now`: path, text before and now; None where there is none."""
+    """Where two documents differ, in the order of `now`: path, text before and now; None for none."""
     before, after = dict(leaves(was, shown=shown)), dict(leaves(now, shown=shown))
     paths = [*after, *(path for path in before if path not in after)]
     return [

@@ -1,4 +1,4 @@
-"""What becomes of a message that was not taken: tried again after pauses that double, and given up in the end."""
+"""What becomes of a message that was not taken: tried again after pauses that double, given up in the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What running blocks of load adds to the metrics of its worker: of the generator itself, and of its blocks."""
+"""What running blocks of load adds to the metrics of its worker: of the generator, and of its blocks."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ HELP: Mapping[str, str] = {
     BEAT_MESSAGES: "Messages to the guard by ending: sent, left_out (its queue is long), failed.",
     LOAD_BLOCKS: "Blocks of load by ending: done, given_back, lost, cancelled, aborted, failed.",
     LOAD_INVALID: "Blocks that are done and must not be used, by reason: generator_lag, over_saturated ...",
-    LOAD_REQUESTS: "Requests of windows of open loops: due, taken_up by the generator in the window, met (SLO).",
+    LOAD_REQUESTS: "Requests of windows of open loops: due, taken_up by the generator, met (SLO).",
     LOAD_TOKENS: "Prompt and output tokens of load, warm-up included, as the servers tell.",
     LOAD_LAG: "By how much the load generator took requests up late.",
 }

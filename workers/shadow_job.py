@@ -1,4 +1,4 @@
-"""Running shadow jobs: one block of load at a time, or those of a round, and then the turn that says what is next.
+"""Running shadow jobs: a block of load, or those of a round at once; then the turn that says what is next.
 
 A block belongs to whoever holds its lease; a turn to whoever takes it first. So a worker that dies loses
 neither: its block is begun anew when the lease runs out, and its turn is taken by the guard.
@@ -35,6 +35,7 @@ from service.store.load_blocks import (
 )
 from service.store.serving import in_service, targets_of
 from service.store.turns import Ending, Turn, take_turn
+from workers.load_counts import counted, ended
 from workers.load_findings import (
     Court,
     concurrency_findings,
@@ -44,7 +45,6 @@ from workers.load_findings import (
     slo_findings,
     sweep_findings,
 )
-from workers.load_counts import counted, ended
 from workers.load_heart import Clients, Heart, Unwatchable
 from workers.load_opening import open_up
 from workers.load_plan import Next, Opening, Spent, next_block
@@ -140,7 +140,9 @@ def _run(room: LoadRoom, job: Job, block: Block) -> str:
         for each, run in zip(block.together, runs, strict=True)
     ]
     if not finish_blocks(room.db, outcomes, now=time.time()):
-        log.error("block %d of job %s was finished too late: somebody else holds it", block.number, job.job_id)
+        log.error(
+            "block %d of job %s was finished too late: somebody else holds it", block.number, job.job_id
+        )
         return "lost"
     for each, run in zip(block.together, runs, strict=True):
         room.count(counted(job.model, run))

@@ -194,8 +194,8 @@ def _load_lines(settings: Settings, ladder: Ladder) -> list[Line]:
             Line(
                 level=Level.FAIL,
                 subject=ladder.model,
-                text=f"shadow_job.arms is {TOGETHER}, but {each}: give each tier backends of its own, or let them "
-                "take turns",
+                text=f"shadow_job.arms is {TOGETHER}, but {each}: give each tier backends of its own, or let "
+                "them take turns",
             )
             for each in shared(ladder)
         ]

@@ -54,7 +54,7 @@ class Bounds:
     plain_growth: float = 0.5
     """The same, that matters although TTFT did not grow."""
     chance: float = 3.0
-    """Standard deviations by which independent arrivals may grow between two moments while every SLO is met."""
+    """Standard deviations by which independent arrivals may grow by themselves, while every SLO is met."""
 
 
 def reckon(

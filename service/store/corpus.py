@@ -211,7 +211,7 @@ def _trim(connection: Connection, place: str, most: int) -> None:
 
 
 def _fit(connection: Connection, max_bytes: int) -> None:
-    """What was imported is not given up for what is drawn. Each place that gives something up is read once."""
+    """What was imported is not given up for what is drawn. Each place that gives up any is read once."""
     over = bytes_used(connection) - max_bytes
     if over <= 0:
         return

@@ -121,7 +121,7 @@ def begin(
 
 
 def check(db: Database, terms: JobTerms, model: str, *, plan: JobPlan, own_capacity: bool) -> None:
-    """CannotBegin unless a job of that model and plan has all that it needs; KeyError for an unknown model."""
+    """CannotBegin unless a job of that plan has all that it needs; KeyError for an unknown model."""
     ladder = terms.ladders[model]
     if not ladder.candidates:
         raise CannotBegin(

@@ -187,13 +187,11 @@ def finish_block(
     clients: int = 0,
 ) -> bool:
     """`finish_blocks` for a block that is alone."""
-    return finish_blocks(
-        db, [Outcome(block=block, figures=figures, tokens=tokens, clients=clients)], now=now
-    )
+    return finish_blocks(db, [Outcome(block=block, figures=figures, tokens=tokens, clients=clients)], now=now)
 
 
 def finish_blocks(db: Database, outcomes: Sequence[Outcome], *, now: float) -> bool:
-    """Record what the blocks of a lease showed; False, and nothing, when they are not the holder's any more."""
+    """Record what blocks of one lease showed; False, and nothing, when they are not the holder's any more."""
     with db.write() as connection:
         asked_for = select(load_blocks.c.number).where(*_held_by(outcomes[0].block))
         held = set(connection.execute(asked_for.with_for_update()).scalars())

@@ -44,7 +44,7 @@ def in_service(db: Database, ladders: Mapping[str, Ladder], model: str) -> list[
 
 
 def shared(ladder: Ladder) -> list[str]:
-    """A sentence for each backend that load for more than one tier goes to: these cannot be loaded at once."""
+    """A sentence for each backend that load for several tiers goes to: these cannot be loaded at once."""
     loaded: dict[str, dict[str, str]] = {}
     for tier in ladder.tiers:
         for backend in targets_of(tier):

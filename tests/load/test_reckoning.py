@@ -229,7 +229,7 @@ def test_a_queue_that_grows_far_beyond_chance_is_over_saturation_though_every_sl
 
 
 def test_a_window_that_is_long_beside_an_answer_leaves_less_to_chance() -> None:
-    """Ten more at its end than at its beginning, around a mean of ten: of two moments that would be chance."""
+    """Ten more at its end than at its beginning, around a mean of ten: chance, were they two moments."""
     requests = [timed(number, at := number / 20, ttft=0.2 + at / 200, tpot=0.0) for number in range(2300)]
     patient = Slo(ttft_seconds=100.0, tpot_seconds=0.1)
     figures = reckon(replace(PLAN, rate=20), requests, slo=patient)

@@ -86,9 +86,7 @@ def test_blocks_are_counted_by_how_they_ended() -> None:
 
 
 def test_prometheus_reads_the_lag_as_a_histogram_of_seconds() -> None:
-    families = {
-        each.name: each for each in text_string_to_metric_families(page(counted("m", run(OPEN))))
-    }
+    families = {each.name: each for each in text_string_to_metric_families(page(counted("m", run(OPEN))))}
     lag = families["tiergate_load_lag_seconds"]
     assert lag.type == "histogram"
     samples = {(sample.name, sample.labels.get("le", "")): sample.value for sample in lag.samples}

@@ -110,9 +110,7 @@ def fill_with_questions(db: Database) -> None:
             at=0.0,
             keyring=KEYRING,
         )
-        drawn.append(
-            Drawn(place=place, digest=digest, original=digest, rank=number / len(asked), blob=blob)
-        )
+        drawn.append(Drawn(place=place, digest=digest, original=digest, rank=number / len(asked), blob=blob))
     take_in(db, CorpusPlan(), drawn)
 
 
