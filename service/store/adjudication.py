@@ -157,7 +157,7 @@ def export_items(
     labeller: str | None = None,
 ) -> list[BlindItem]:
     """Items beyond `after`, in the order of labelling; of a `labeller`, those still to be judged by them."""
-    wanted = waiting(places, now, evaluator) & ~seen_openly(actor)
+    wanted: ColumnElement[bool] = waiting(places, now, evaluator) & ~seen_openly(actor)
     if labeller is not None:
         wanted = to_judge(places, now, evaluator, labeller=labeller, actor=actor)
     wanted &= adjudication_items.c.item_id > after

@@ -120,7 +120,7 @@ class OpenedAnswers:
 
     @property
     def outcomes(self) -> dict[tuple[str, int, bool], Outcome]:
-        """By tier, item (0 = the request itself, then its recall questions) and whether it was asked again."""
+        """By tier, item (0 = the request itself, then its recall questions), and whether asked again."""
         return {(tier, item, again): _outcome(told) for tier, item, again, told in self.told["outcomes"]}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import ColumnElement, Connection, delete, select
 
 from service.store.access_log import LOOK, note
 from service.store.adjudication_tables import (
@@ -160,7 +160,7 @@ def take_back(db: Database, item_id: str, *, labeller: str, token: str, at: floa
 
 
 def _known(connection: Connection, ids: Collection[str], models: Collection[str] | None) -> set[str]:
-    wanted = adjudication_items.c.item_id.in_(ids)
+    wanted: ColumnElement[bool] = adjudication_items.c.item_id.in_(ids)
     if models is not None:
         wanted &= adjudication_items.c.model.in_(sorted(models))
     return set(connection.execute(select(adjudication_items.c.item_id).where(wanted)).scalars())

@@ -167,7 +167,7 @@ def beside(db: Database, wanted: Wanted, pair: ListedPair) -> tuple[str | None, 
     return _page_of(before), _page_of(after)
 
 
-def _page_of(row: Row[Any] | None) -> str | None:
+def _page_of(row: Any) -> str | None:
     return None if row is None else f"{row.unit_id}.{row.item}"
 
 

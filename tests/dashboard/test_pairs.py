@@ -315,7 +315,7 @@ def test_answers_kept_of_a_share_of_captures_are_shown_where_none_are_queued(
 
 def keep(db: Database, pair: ListedPair, *, candidate: Answer, needles: dict[str, object]) -> None:
     """Answers of a capture as a worker keeps them."""
-    written = {
+    written: dict[str, object] = {
         "text": candidate.text,
         "refusal": None,
         "tool_calls": [],

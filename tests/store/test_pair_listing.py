@@ -26,7 +26,7 @@ def add(db: Database, *units: Unit) -> None:
         assert record(db, capture_id=unit.capture_id, owner="w", units=[unit], at=unit.at)
 
 
-def page(db: Database, number: int = 1, size: int = 50, **chosen: str) -> list[str]:
+def page(db: Database, number: int = 1, size: int = 50, **chosen: Any) -> list[str]:
     return names(listed(db, number, size, **chosen).pairs)
 
 
@@ -166,9 +166,9 @@ def test_a_pair_says_until_when_its_text_is_kept_wherever_it_lies(
         for name, until in (("kept", 1800.0), ("gone", 1200.0)):
             told = KeptAnswers(capture_id=name, model="m", tenant="t", scored="", expires_at=until, blob=b"x")
             keep_within(database, connection, told, max_bytes=100)
-    until = {each.capture_id: each.kept_until for each in listed(database).pairs}
-    assert (until.pop("kept"), until.pop("gone"), until.pop("never")) == (1800.0, None, None)
-    assert list(until.values()) == [2000.0]
+    ends = {each.capture_id: each.kept_until for each in listed(database).pairs}
+    assert (ends.pop("kept"), ends.pop("gone"), ends.pop("never")) == (1800.0, None, None)
+    assert list(ends.values()) == [2000.0]
     (pair,) = (each for each in listed(database).pairs if each.kept_until == 2000.0)
     assert pair.item_id == queued == item_id(pair.unit_id, 0)
     assert queued not in pair.id
