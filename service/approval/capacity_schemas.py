@@ -24,7 +24,8 @@ class EngineOut(Answer):
 
 class PrefixOut(Answer):
     advice: str = Field(
-        description="wait, switch_off, noise, linear, diminishing, thrashing or own_pool.", examples=["linear"]
+        description="wait, switch_off, noise, linear, diminishing, thrashing or own_pool.",
+        examples=["linear"],
     )
     reason: str
     doubts: list[str] = Field(description="What speaks against trusting it.")

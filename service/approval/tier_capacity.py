@@ -35,7 +35,9 @@ def capacity_routes(desk: Desk) -> APIRouter:
     """Advice, which decides nothing: no verdict reads it."""
     router = APIRouter(tags=["capacity"])
 
-    @router.get("/models/{model:path}/tiers/{tier:path}/capacity", summary="What a tier can take, and what hurts")
+    @router.get(
+        "/models/{model:path}/tiers/{tier:path}/capacity", summary="What a tier can take, and what hurts"
+    )
     def capacity(model: str, tier: str) -> CapacityOut:
         """Its KV caches, the prefix cache's worth, where to begin with the batch, causes, costly patterns.
 
@@ -62,9 +64,7 @@ def ladder_capacity(desk: Desk, model: str) -> list[TierCapacity]:
 
 def _read(desk: Desk, standing: Standing, tier: str) -> TierCapacity:
     accepted = accepted_by(standing.rung(tier).verdict)
-    return read_capacity(
-        desk.db, standing.ladder, tier, accepted=accepted, unit=UNIT_TOKENS, now=desk.now()
-    )
+    return read_capacity(desk.db, standing.ladder, tier, accepted=accepted, unit=UNIT_TOKENS, now=desk.now())
 
 
 def accepted_by(verdict: Verdict | None) -> bool | None:
@@ -159,9 +159,7 @@ def _batch(told: BatchAdvice, run: TierLoad) -> BatchOut:
     return BatchOut(
         start=_found(told.start),
         costs=costs,
-        pool=PoolOut(
-            verdict=pool.verdict, gain=pool.gain, concurrency=pool.concurrency, reason=pool.reason
-        ),
+        pool=PoolOut(verdict=pool.verdict, gain=pool.gain, concurrency=pool.concurrency, reason=pool.reason),
         chunk=ChunkOut(advice=told.chunk.advice, reason=told.chunk.reason),
     )
 

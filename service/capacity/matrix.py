@@ -1,4 +1,4 @@
-"""A workload matrix: prompts of some lengths, so many at once, under a batch-token budget; what each cell did.
+"""A workload matrix: prompts of some lengths, so many at once, under a token budget; what each cell did.
 
     row    the cells of one class of prompts under one budget, by concurrency
     knee   the last step of a row that gained `LEAST_GAIN` of goodput or more; the next one did not

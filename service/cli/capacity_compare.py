@@ -1,4 +1,4 @@
-"""`tiergate capacity compare`: two runs, or two workload matrices, side by side if they differ in one variable."""
+"""`tiergate capacity compare`: two runs, or two matrices, side by side if they differ in one variable."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def register(group: typer.Typer) -> None:
 
 
 def compare(
-    before: Annotated[Path, typer.Argument(metavar="BEFORE", help="A report in JSON, a matrix, or a manifest.")],
+    before: Annotated[
+        Path, typer.Argument(metavar="BEFORE", help="A report in JSON, a matrix, or a manifest.")
+    ],
     after: Annotated[Path, typer.Argument(metavar="AFTER", help="Of another run, or the same file.")],
     tier: Annotated[str | None, typer.Option(help="Of BEFORE; by default the first of its manifest.")] = None,
     to: Annotated[str | None, typer.Option(help="Of AFTER; by default the one of the same name.")] = None,
@@ -49,8 +51,8 @@ def compare(
     The variables are hardware, model, precision, mix of lengths, arrival rate and SLO. With two of them
     changed no difference comes from either, so that is refused, or with --force labelled. Everything else
     that differs is listed: flags of engines, versions, prices. A figure is higher or lower only where the
-    limits have no number in common. Manifests alone tell what was varied, and have no figures. Of two matrices
-    cells of the same prompts and as many at once are put side by side.
+    limits have no number in common. Manifests alone tell what was varied, and have no figures. Of two
+    matrices cells of the same prompts and as many at once are put side by side.
 
     Exit status: 0 compared, 1 refused, 2 wrong command line or file.
 

@@ -1,4 +1,4 @@
-"""What `tiergate capacity diagnose MODEL TIER` reads: the last load run, or the tier's engines as they serve."""
+"""What `tiergate capacity diagnose MODEL TIER` reads: the last load run, or engines as they serve."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def stored(config: Path | None, model: str, tier: str) -> Known:
     _, found = _capacity(config, model, tier)
     if found.run is None:
         raise fail(
-            f"tiergate capacity diagnose: no load run of {model} that is done measured {tier}: `tiergate shadow run "
-            f"{model}` begins one, and --live 60s watches its engines as they serve",
+            f"tiergate capacity diagnose: no load run of {model} that is done measured {tier}: `tiergate "
+            f"shadow run {model}` begins one, and --live 60s watches its engines as they serve",
             NOTHING,
         )
     ended = "" if found.run.ended_at is None else f", ended {_utc(found.run.ended_at)}"
@@ -98,8 +98,8 @@ def watched(config: Path | None, model: str, tier: str, written: str) -> Known:
     seen = asyncio.run(_watch(backends, seconds))
     if not any(each.load for each in seen.looks):
         raise fail(
-            f"tiergate capacity diagnose: no backend of {model}/{tier} tells anything at /metrics: vLLM does, SGLang "
-            "with --enable-metrics, llama.cpp with --metrics",
+            f"tiergate capacity diagnose: no backend of {model}/{tier} tells anything at /metrics: vLLM "
+            "does, SGLang with --enable-metrics, llama.cpp with --metrics",
             NOTHING,
         )
     came = spell(seen.pages)
@@ -115,7 +115,9 @@ def watched(config: Path | None, model: str, tier: str, written: str) -> Known:
         ),
         [seen.looks],
     )
-    few = f", too few for a P95 of them: watch longer (--live {4 * seconds:g}s)" if came.requests < FEW else ""
+    few = (
+        f", too few for a P95 of them: watch longer (--live {4 * seconds:g}s)" if came.requests < FEW else ""
+    )
     return Known(
         source=f"live, {seconds:g} s: {came.requests:,.0f} requests had a first token{few}",
         signals=with_latencies(signals, came) if came.requests >= FEW else signals,
@@ -177,13 +179,15 @@ def _capacity(config: Path | None, model: str, tier: str) -> tuple[Settings, Tie
     if ladder is None:
         known = nearest(model, settings.ladders) if settings.ladders else "none"
         raise fail(
-            f"tiergate capacity diagnose: no file and no model is called {model!r}; the nearest model is {known!r}",
+            f"tiergate capacity diagnose: no file and no model is called {model!r}; the nearest "
+            f"model is {known!r}",
             WRONG,
         )
     names = [each.name for each in ladder.tiers]
     if tier not in names:
         raise fail(
-            f"tiergate capacity diagnose: {model!r} has no tier {tier!r}; the nearest is {nearest(tier, names)!r}",
+            f"tiergate capacity diagnose: {model!r} has no tier {tier!r}; the nearest is "
+            f"{nearest(tier, names)!r}",
             WRONG,
         )
     with database_of(settings, otherwise=_OTHERWISE) as db:

@@ -1,4 +1,4 @@
-"""`tiergate capacity matrix`: prompts of some lengths, so many at once: what each cell does, and where it turns."""
+"""`tiergate capacity matrix`: prompts of some lengths, so many at once: what each does, where it turns."""
 
 from __future__ import annotations
 
@@ -33,13 +33,16 @@ def register(group: typer.Typer) -> None:
 
 
 def matrix(
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="The name that clients send.")] = None,
+    model: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="The name that clients send.")
+    ] = None,
     tier: Annotated[str | None, typer.Argument(metavar="[TIER]", help="Its backends are loaded.")] = None,
     prompt: Annotated[
         list[int] | None, typer.Option(min=1, help="Tokens of a prompt; may be given again. 512, 2048, 8192.")
     ] = None,
     captured: Annotated[
-        bool, typer.Option("--captured", help="Prompts of the corpus instead: its median, P90 and P99 by size.")
+        bool,
+        typer.Option("--captured", help="Prompts of the corpus instead: its median, P90 and P99 by size."),
     ] = False,
     concurrency: Annotated[
         list[int] | None, typer.Option(min=1, help="Requests at once; may be given again. 1, 2, 4 ... 64.")
@@ -55,7 +58,8 @@ def matrix(
     window: Annotated[str, typer.Option(help="Counted, of each cell.")] = "30s",
     warm_up: Annotated[str, typer.Option(help="Sent before and not counted.")] = "10s",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="matrix-MODEL-TIER.json if left out.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="matrix-MODEL-TIER.json if left out."),
     ] = None,
     show: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Measure nothing: show what this file has.")
@@ -77,15 +81,15 @@ def matrix(
     ones. For another max-num-batched-tokens restart the engine and run again with --batch-tokens: its rows go
     into the same file.
 
-    Exit status: 0 all cells that matter are there, 1 refused or stopped before, 2 wrong command line or configuration,
-    3 a backend does not answer, 130 interrupted.
+    Exit status: 0 all cells that matter are there, 1 refused or stopped before, 2 wrong command line or
+    configuration, 3 a backend does not answer, 130 interrupted.
 
     \b
     Three lengths, 1 to 64 at once:
       tiergate capacity matrix qwen3-32b w8a8 --html matrix.html
     A small one, then the same engine with smaller chunks:
-      tiergate capacity matrix qwen3-32b w8a8 --prompt 2048 --concurrency 4 --concurrency 8 --batch-tokens 8192
-      tiergate capacity matrix qwen3-32b w8a8 --prompt 2048 --concurrency 4 --concurrency 8 --batch-tokens 2048
+      tiergate capacity matrix qwen3-32b w8a8 --prompt 2048 --concurrency 4 --batch-tokens 8192
+      tiergate capacity matrix qwen3-32b w8a8 --prompt 2048 --concurrency 4 --batch-tokens 2048
     What a file has, and two files side by side:
       tiergate capacity matrix --show matrix-qwen3-32b-w8a8.json
       tiergate capacity compare monday.json tuesday.json
@@ -167,8 +171,8 @@ def _measured(
         objection = _objection(settings, db, backends)
         if why := objection():
             raise fail(
-                f"refused: {why}. A matrix overloads a tier on purpose: give {name} `shadow` backends that serve "
-                "nobody",
+                f"refused: {why}. A matrix overloads a tier on purpose: give {name} `shadow` backends that "
+                "serve nobody",
                 STOPPED,
             )
         answers = _answers(backends, tier)
@@ -243,7 +247,9 @@ def _objection(settings: Settings, db: Database, backends: tuple[Backend, ...]) 
 
     def objection() -> str:
         serving = serving_now(db, settings.ladders)
-        found = [f"{each.url} {serving[place]}" for each in backends if (place := address_of(each)) in serving]
+        found = [
+            f"{each.url} {serving[place]}" for each in backends if (place := address_of(each)) in serving
+        ]
         if found:
             return "; ".join(found)
         for model in settings.ladders:

@@ -70,10 +70,22 @@ def _conclusion(matrix: Matrix) -> str:
 def _maps(matrix: Matrix) -> Section:
     question = matrix.question
     blocks: list[Block] = [
-        Paragraph(text="Blue keeps the limit or is near the best, red misses it or is far from it. Cells that "
-                       "were left out, since a row was past its knee, are a dash."),
-        _map(matrix, "ttft", f"P95 of TTFT, limit {question.ttft_seconds * 1e3:g} ms", _late("ttft", question.ttft_seconds)),
-        _map(matrix, "tpot", f"P95 of TPOT, limit {question.tpot_seconds * 1e3:g} ms", _late("tpot", question.tpot_seconds)),
+        Paragraph(
+            text="Blue keeps the limit or is near the best, red misses it or is far from it. Cells that "
+            "were left out, since a row was past its knee, are a dash."
+        ),
+        _map(
+            matrix,
+            "ttft",
+            f"P95 of TTFT, limit {question.ttft_seconds * 1e3:g} ms",
+            _late("ttft", question.ttft_seconds),
+        ),
+        _map(
+            matrix,
+            "tpot",
+            f"P95 of TPOT, limit {question.tpot_seconds * 1e3:g} ms",
+            _late("tpot", question.tpot_seconds),
+        ),
         _map(matrix, "goodput", "Tokens a second that met the SLO", _counted(matrix)),
     ]
     return Section(anchor="maps", title="Heat maps", blocks=tuple(blocks))
@@ -119,9 +131,15 @@ def _map(matrix: Matrix, name: str, title: str, read: Read) -> Drawing:
             name=f"matrix-{name}",
             title=title,
             text="; ".join(
-                f"{label}: " + ", ".join(f"{count} at once {text}" for count, text in zip(counts, texts, strict=True) if text != NONE)
+                f"{label}: "
+                + ", ".join(
+                    f"{count} at once {text}"
+                    for count, text in zip(counts, texts, strict=True)
+                    if text != NONE
+                )
                 for label, *texts in numbers
-            ) or "no cell was measured",
+            )
+            or "no cell was measured",
             head=("prompts", *(f"{count:,} at once" for count in counts)),
             rows=numbers,
         ),
@@ -145,7 +163,9 @@ def _table(matrix: Matrix, row: Row, place: int) -> Section:
     ]
     if left_out := [each for each in cells if each.invalid]:
         blocks.append(
-            Bullets(items=tuple(f"{each.concurrency} at once: {'; '.join(each.invalid)}" for each in left_out))
+            Bullets(
+                items=tuple(f"{each.concurrency} at once: {'; '.join(each.invalid)}" for each in left_out)
+            )
         )
     return Section(anchor=f"row-{place}", title=f"Prompts of {row}", blocks=tuple(blocks))
 
@@ -158,7 +178,9 @@ def _numbers(cell: Cell) -> tuple[str, ...]:
         share(cell.pass_rate),
         f"{cell.throughput:,.1f}",
         f"{cell.goodput:,.1f}",
-        share(cell.kv_usage) if cell.kv_bytes is None else f"{share(cell.kv_usage)}, {readable(round(cell.kv_bytes))}",
+        share(cell.kv_usage)
+        if cell.kv_bytes is None
+        else f"{share(cell.kv_usage)}, {readable(round(cell.kv_bytes))}",
         number(cell.waiting, 1),
         number(cell.preemptions, 0),
         number(cell.evictions, 0),

@@ -1,4 +1,4 @@
-"""Prompts of `tiergate capacity matrix`: made of words, as long as the engine counts; or captured, by length."""
+"""Prompts of `tiergate capacity matrix`: made of words, as long as the engine counts; or captured."""
 
 from __future__ import annotations
 
@@ -92,22 +92,22 @@ async def _counted(backend: Backend, model: str, sizes: Sequence[int]) -> list[i
             content = body(words, seed=f"count:{words}", model=model, output_tokens=1, ignore_eos=False)
             try:
                 answer = await client.post(
-                    CHAT, content=content, headers={"content-type": "application/json", "x-tiergate-replay": "1"}
+                    CHAT,
+                    content=content,
+                    headers={"content-type": "application/json", "x-tiergate-replay": "1"},
                 )
                 told = answer.raise_for_status().json()["usage"]["prompt_tokens"]
                 found.append(int(told))
             except (httpx.HTTPError, KeyError, TypeError, ValueError) as error:
                 raise fail(
-                    f"{backend.url} did not tell the tokens of a prompt ({type(error).__name__}: {error}): it "
-                    "must answer chat completions with usage",
+                    f"{backend.url} did not tell the tokens of a prompt ({type(error).__name__}: {error}): "
+                    "it must answer chat completions with usage",
                     UNUSABLE,
                 ) from None
     return found
 
 
-def captured(
-    settings: Settings, db: Database, model: str
-) -> tuple[tuple[PromptClass, ...], Prompts]:
+def captured(settings: Settings, db: Database, model: str) -> tuple[tuple[PromptClass, ...], Prompts]:
     """Classes by quantiles of the corpus' sizes, and the requests that are about as long as each."""
     from service.capacity.matrix import PromptClass
     from service.load.filler import marked

@@ -86,7 +86,7 @@ def _engines_differ(was: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
 def measure_all(
     sitting: Sitting, matrix: Matrix, *, say: Callable[[str], None], shown: Callable[[Cell], str]
 ) -> Matrix:
-    """Every cell that matters, each written down as soon as it is known; ends the command where it must stop."""
+    """Every cell that matters, each written down once it is known; ends the command where it must stop."""
     from service.capacity.matrix import next_spot
 
     name = secrets.token_hex(3)

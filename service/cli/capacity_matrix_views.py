@@ -67,8 +67,8 @@ def asked(matrix: Matrix) -> str:
     told = matrix.question
     source = "made of words" if told.source == "made" else f"of the corpus {told.source}"
     return (
-        f"SLO: TTFT {told.ttft_seconds * 1e3:g} ms, TPOT {told.tpot_seconds * 1e3:g} ms; prompts {source}, answers of "
-        f"{told.output_tokens:,} tokens; {told.window_seconds:g} s each"
+        f"SLO: TTFT {told.ttft_seconds * 1e3:g} ms, TPOT {told.tpot_seconds * 1e3:g} ms; prompts "
+        f"{source}, answers of {told.output_tokens:,} tokens; {told.window_seconds:g} s each"
     )
 
 
@@ -90,7 +90,8 @@ def sentence(cell: Cell) -> str:
         return f"not used: {'; '.join(cell.invalid)}"
     return (
         f"TTFT P95 {milliseconds(cell.ttft)} ms, TPOT P95 {milliseconds(cell.tpot)} ms, "
-        f"{cell.throughput:,.4g} tokens/s of which {cell.goodput:,.4g} count ({share(cell.pass_rate)} met the SLO)"
+        f"{cell.throughput:,.4g} tokens/s of which {cell.goodput:,.4g} count "
+        f"({share(cell.pass_rate)} met the SLO)"
     )
 
 

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from service.approval.tier_capacity import ladder_capacity
-from service.capacity.prefix_gate import Advice
 from service.capacity.patterns import State
+from service.capacity.prefix_gate import Advice
 from service.dashboard.chosen import chosen
 from service.dashboard.site import Site
 from service.dashboard.visit import Visit
@@ -70,10 +70,16 @@ def capacity_routes(site: Site) -> Sequence[BaseRoute]:
                     "told": each,
                     "held": [held(word) for word in each.engines],
                     "lines": lines(each.batch, report),
-                    "prefix_tone": "wait" if each.prefix is None else PREFIX_TONES.get(each.prefix.advice, "wait"),
+                    "prefix_tone": "wait"
+                    if each.prefix is None
+                    else PREFIX_TONES.get(each.prefix.advice, "wait"),
                     "window": window_facts(each),
                     "patterns": [
-                        (report(f"pattern.{sight.pattern.replace(' ', '_')}"), PATTERN_TONES[sight.state], sight)
+                        (
+                            report(f"pattern.{sight.pattern.replace(' ', '_')}"),
+                            PATTERN_TONES[sight.state],
+                            sight,
+                        )
                         for sight in each.patterns
                     ],
                     "not_judged": report("punctuation.list").join(

@@ -1,4 +1,4 @@
-"""What engines tell, as `capacity` diagnoses it: over blocks of a load run, or over a while that is watched."""
+"""What engines tell, as `capacity` diagnoses it: over blocks of a load run, or a while that is watched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One cell of a workload matrix as a block of load: what is sent, and what the block then tells of the cell."""
+"""One cell of a workload matrix as a block of load: what is sent, and what the block tells of the cell."""
 
 from __future__ import annotations
 

@@ -17,12 +17,14 @@ from evaluators.exchange import Request
 from service.wire import parse_request
 
 CHAT = "/v1/chat/completions"
-WORDS = tuple(
-    "time year people way day man thing woman life child world school state family student group country "
-    "problem hand part place case week company system program question work government number night point "
-    "home water room mother area money story fact month lot right study book eye job word business issue "
-    "side kind head house service friend father power hour game line end member law car city community".split()
+_TEXT = (
+    "time year people way day man thing woman life child world school state family student group "
+    "country problem hand part place case week company system program question work government number "
+    "night point home water room mother area money story fact month lot right study book eye job word "
+    "business issue side kind head house service friend father power hour game line end member law "
+    "car city community"
 )
+WORDS = tuple(_TEXT.split())
 FEW, MANY = 64, 256
 """Words of the two prompts by which tokens are told from words."""
 

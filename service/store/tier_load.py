@@ -68,7 +68,9 @@ class TierLoad:
     def signals(self, *, rate: float | None = None) -> Signals:
         """Of the SLO part, as a diagnosis has them; `rate` is what clients send, in requests a second."""
         slo = self._slo()
-        alone = [each.tpot_p95 for each in self.steps() if each.concurrency == 1 and each.tpot_p95 is not None]
+        alone = [
+            each.tpot_p95 for each in self.steps() if each.concurrency == 1 and each.tpot_p95 is not None
+        ]
         offered = sum(int(each["offered"]) for each in slo)
         failed = sum(sum(each["failed"].values()) for each in slo)
         told = Signals(

@@ -119,7 +119,8 @@ def test_a_large_limit_without_concurrency_is_named(sqlite_api: LiveApi) -> None
     states = {each.pattern: (each.state, each.reason) for each in found.patterns}
     assert states["empty batch"] == (
         "found",
-        "up to 256 may run at once, and 3 did at most: lower max-num-seqs, and give the memory to the KV cache",
+        "up to 256 may run at once, and 3 did at most: "
+        "lower max-num-seqs, and give the memory to the KV cache",
     )
 
 

@@ -96,9 +96,7 @@ def test_prompts_that_the_engine_does_not_take_are_not_sent() -> None:
     axes = Axes(prompts=(SHORT, LONG), concurrencies=(1,), longest=4096, output_tokens=128)
     assert next_spot(axes, [cell(1, 40.0)]) is None
     reason = told_of(axes, [], Row(prompt=LONG)).reason
-    assert reason == (
-        "not tried: prompt and answer of 8,320 tokens are more than the engine's 4,096"
-    )
+    assert reason == ("not tried: prompt and answer of 8,320 tokens are more than the engine's 4,096")
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=5, max_size=5))

@@ -32,7 +32,10 @@ SHORT = PromptClass(name="512", tokens=512)
 def cell(concurrency: int, p95: float | None = 0.5, **more: Any) -> Cell:
     reach = None if p95 is None else 0.1 * p95
     ttft = Times(
-        p50=p95, p95=p95, lower=None if reach is None else p95 - reach, upper=None if reach is None else p95 + reach  # type: ignore[operator]
+        p50=p95,
+        p95=p95,
+        lower=None if reach is None else p95 - reach,
+        upper=None if reach is None else p95 + reach,  # type: ignore[operator]
     )
     given = {"offered": 90, "passed": 80, "throughput": 200.0, "goodput": 180.0, **more}
     return Cell(prompt=SHORT, concurrency=concurrency, ttft=ttft, tpot=Times(p95=0.03), **given)

@@ -1,4 +1,4 @@
-"""A backend that a workload matrix can load: it tells who it is and streams answers, as fast as it is asked."""
+"""A backend that a workload matrix can load: it tells who it is and streams answers as fast as asked."""
 
 from __future__ import annotations
 

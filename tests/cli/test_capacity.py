@@ -276,4 +276,6 @@ def test_classes_of_prompts_stand_for_the_longest_and_the_typical_request(tmp_pa
     assert told.stdout == ran(*common, "--longest", "8704", "--typical", "2560").stdout
     assert "--max-model-len 8704" in told.stdout
     for wrong in ((*classes, "--longest", "9000"), ("--prompt", "512"), ("--longest", "9000"), ()):
-        assert "give --longest and --typical, or --prompt for each class and --answer" in refused(*common, *wrong)
+        assert "give --longest and --typical, or --prompt for each class and --answer" in refused(
+            *common, *wrong
+        )

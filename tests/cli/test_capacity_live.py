@@ -1,4 +1,4 @@
-"""`tiergate capacity diagnose MODEL TIER`: from the last load run that is stored, and from engines as they serve."""
+"""`tiergate capacity diagnose MODEL TIER`: from the last load run, and from engines as they serve."""
 
 from __future__ import annotations
 

@@ -186,7 +186,10 @@ def test_a_tier_that_fails_everything_costs_two_windows_and_has_no_knee(backend:
 def test_prompts_beyond_the_engines_context_are_not_tried(backend: Loaded) -> None:
     configured(backend.url)
     told = ran("client/m", "w8a8", "--prompt", "200", "--prompt", "8192", "--concurrency", "1", *QUICK)
-    assert "8,192 tokens: not tried: prompt and answer of 8,195 tokens are more than the engine's 4,096" in told.stderr
+    assert (
+        "8,192 tokens: not tried: prompt and answer of 8,195 tokens are more than the engine's 4,096"
+        in told.stderr
+    )
     assert {each["prompt"]["name"] for each in kept()["cells"]} == {"200"}
 
 
@@ -194,7 +197,10 @@ def test_captured_traffic_gives_classes_by_its_sizes(backend: Loaded) -> None:
     configured(backend.url)
     lines = []
     for number in range(40):
-        body = {"model": "m", "messages": [{"role": "user", "content": f"{number} " + "word " * (10 * number)}]}
+        body = {
+            "model": "m",
+            "messages": [{"role": "user", "content": f"{number} " + "word " * (10 * number)}],
+        }
         line = {"custom_id": f"{number}", "method": "POST", "url": "/v1/chat/completions", "body": body}
         lines.append(json.dumps(line))
     Path("tests.jsonl").write_text("\n".join(lines) + "\n")
@@ -244,7 +250,7 @@ def test_a_model_without_an_slo_is_refused(backend: Loaded) -> None:
 
 
 def test_a_backend_that_does_not_answer_or_serves_another_model_is_told() -> None:
-    configured("http://127.0.0.1:9")
+    configured(f"http://127.0.0.1:{free_port()}")
     assert "cannot be reached" in measured(code=3).output
     with loaded(model="other") as other:
         configured(other.url)
@@ -254,7 +260,9 @@ def test_a_backend_that_does_not_answer_or_serves_another_model_is_told() -> Non
 def test_a_shadow_job_that_runs_is_not_disturbed(backend: Loaded) -> None:
     configured(backend.url)
     with stored() as db:
-        begin_job(db, manifest=Manifest.of(manifest(model="client/m")), cause=Cause.REQUEST, actor="ann", now=1.0)
+        begin_job(
+            db, manifest=Manifest.of(manifest(model="client/m")), cause=Cause.REQUEST, actor="ann", now=1.0
+        )
     assert "is running, and would measure this load too" in measured(code=1).output
 
 

@@ -16,8 +16,12 @@ def page(
     name: str = "vllm:time_to_first_token_seconds",
     engine: str = "0",
 ) -> str:
-    lines = [f'{name}_bucket{{engine="{engine}",le="{le}"}} {n}' for le, n in zip(BOUNDS, counts, strict=True)]
-    return "\n".join((f"# TYPE {name} histogram", *lines, f'{name}_count{{engine="{engine}"}} {counts[-1]}', ""))
+    lines = [
+        f'{name}_bucket{{engine="{engine}",le="{le}"}} {n}' for le, n in zip(BOUNDS, counts, strict=True)
+    ]
+    return "\n".join(
+        (f"# TYPE {name} histogram", *lines, f'{name}_count{{engine="{engine}"}} {counts[-1]}', "")
+    )
 
 
 def test_a_quantile_lies_evenly_within_its_bucket() -> None:
@@ -89,5 +93,7 @@ def test_nothing_is_told_of_nothing_and_what_is_no_number_is_left_out() -> None:
     assert spell([]).ttft_p95 is None
     assert spell([("a", latencies(""))]).requests == 0
     broken = 'vllm:time_to_first_token_seconds_bucket{le="0.1"} many\n'
-    odd = 'vllm:time_to_first_token_seconds_bucket{le="soon"} 3\nvllm:time_to_first_token_seconds_bucket{} 3\n'
+    odd = (
+        'vllm:time_to_first_token_seconds_bucket{le="soon"} 3\nvllm:time_to_first_token_seconds_bucket{} 3\n'
+    )
     assert latencies(broken + odd).ttft == {}

@@ -48,7 +48,10 @@ def test_requests_ask_for_answers_of_one_length() -> None:
 
 def test_captured_prompts_get_one_mark_a_cell_and_keep_what_they_share() -> None:
     asked = [
-        {"model": "m", "messages": [{"role": "system", "content": "rules"}, {"role": "user", "content": each}]}
+        {
+            "model": "m",
+            "messages": [{"role": "system", "content": "rules"}, {"role": "user", "content": each}],
+        }
         for each in ("one", "two")
     ]
     made = [marked(parse_request("/v1/chat/completions", json.dumps(each).encode()), "c1") for each in asked]

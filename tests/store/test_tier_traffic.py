@@ -45,7 +45,12 @@ def test_minutes_of_traffic_tell_no_rate_and_yesterdays_do_not_count() -> None:
 
 
 def test_beginnings_of_the_last_day_are_compared() -> None:
-    kept = [prompt(NOW - 30 * HOUR, 1, 2), prompt(NOW - 60, 1, 3), prompt(NOW - 30, 1, 4), prompt(NOW - 10, 9)]
+    kept = [
+        prompt(NOW - 30 * HOUR, 1, 2),
+        prompt(NOW - 60, 1, 3),
+        prompt(NOW - 30, 1, 4),
+        prompt(NOW - 10, 9),
+    ]
     found = shared_of(kept, unit=64, now=NOW)
     assert found is not None
     assert (found.requests, found.requests_hit, found.prefixes, found.prefix_tokens) == (3, 1, 1, 64)
@@ -59,7 +64,9 @@ def test_structured_requests_and_long_ones_must_be_exact() -> None:
 
 
 def tier(limit: str | None = None, *rooms: int | None) -> Tier:
-    backends = tuple(Backend(url=f"http://h{place}", max_concurrency=room) for place, room in enumerate(rooms))
+    backends = tuple(
+        Backend(url=f"http://h{place}", max_concurrency=room) for place, room in enumerate(rooms)
+    )
     return Tier(
         name="w8a8", model="m", backends=backends, declares={} if limit is None else {"max_num_seqs": limit}
     )
@@ -73,9 +80,7 @@ def test_a_limit_is_what_is_declared_of_each_engine_or_what_backends_take() -> N
 
 
 def look(at: float, backend: str, running: float | None) -> Look:
-    return Look(
-        backend=backend, at=at, reading=Reading(prefill_tokens=1, reused_tokens=0), running=running
-    )
+    return Look(backend=backend, at=at, reading=Reading(prefill_tokens=1, reused_tokens=0), running=running)
 
 
 def test_the_most_at_once_needs_a_whole_day() -> None:

@@ -1,4 +1,4 @@
-"""What is advised about a tier's capacity: from the run's own blocks, and what is kept of traffic and engines."""
+"""Advice about a tier's capacity: from the run's own blocks, and what is kept of traffic and engines."""
 
 from __future__ import annotations
 

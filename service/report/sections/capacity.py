@@ -1,4 +1,4 @@
-"""What each tier can take and what hurts: advice about batch, prefix cache and costly patterns. No verdict reads it."""
+"""What each tier can take and what hurts: advice about batch, prefix cache, patterns. No verdict reads it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,7 @@ def capacity(report: Report, say: Words) -> Section | None:
     if not told:
         return None
     blocks = [Paragraph(text=say("capacity.about")), *_start(told, say), *_causes(told, say)]
-    return Section(
-        anchor="capacity", title=say("capacity.title"), blocks=(*blocks, *_patterns(told, say))
-    )
+    return Section(anchor="capacity", title=say("capacity.title"), blocks=(*blocks, *_patterns(told, say)))
 
 
 def _start(told: Advised, say: Words) -> Iterator[Block]:
@@ -116,9 +114,7 @@ def _patterns(told: Advised, say: Words) -> Iterator[Block]:
         )
         for name in names
     ]
-    yield beside(
-        say("capacity.patterns"), say("capacity.pattern"), tuple(name for name, _ in told), lines
-    )
+    yield beside(say("capacity.patterns"), say("capacity.pattern"), tuple(name for name, _ in told), lines)
     found = tuple(
         f"{name}: {each.pattern}: {each.reason}"
         for name, advice in told
