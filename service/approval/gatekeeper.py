@@ -200,9 +200,7 @@ class Gatekeeper:
             ) from None
         kind = ";".join(head.all("content-type")).partition(";")[0].strip().lower()
         if page and kind != FORM:
-            raise Problem(
-                415, "not_a_form", "pages take forms", hint=f"send it with `Content-Type: {FORM}`"
-            )
+            raise Problem(415, "not_a_form", "pages take forms", hint=f"send it with `Content-Type: {FORM}`")
         if body and not page and kind != "application/json":
             raise Problem(
                 415,

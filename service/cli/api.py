@@ -54,6 +54,7 @@ def api(config: ConfigOption = None) -> None:
             captures = open_captures(settings.redis_url, timeout=REDIS_SECONDS)
             try:
                 note_policy(db, settings.policy, at=time.time(), actor="api")
+                rehearse(settings, db)
                 uvicorn.run(
                     compose(settings, db, captures),
                     host=listen.host,
@@ -78,6 +79,18 @@ def api(config: ConfigOption = None) -> None:
         return
     except (PortUnusable, StoreUnusable) as error:
         raise fail(str(error)) from None
+
+
+def rehearse(settings: Settings, db: Database) -> None:
+    """Do once what every answer does: the first decision must not wait for what is loaded at first use."""
+    import scipy.optimize  # noqa: F401  what limits are searched with
+
+    from service.settings.questions import question_of
+    from service.store.standing import read_standing
+
+    question, now = question_of(settings, db), time.time()
+    for ladder in settings.ladders.values():
+        read_standing(db, ladder, question, now=now)
 
 
 def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:

@@ -85,7 +85,9 @@ def download(charts: Sequence[Chart], name: str) -> Response:
     for each in charts:
         if each.name == name:
             return attached(csv_of(each.head, each.rows), "text/csv; charset=utf-8", f"{name}.csv")
-    raise Problem(404, "not_found", f"the page has no chart called {echo(name)}", hint="follow a link of the page")
+    raise Problem(
+        404, "not_found", f"the page has no chart called {echo(name)}", hint="follow a link of the page"
+    )
 
 
 def attached(text: str | bytes, media_type: str, file_name: str) -> Response:

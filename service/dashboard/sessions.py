@@ -88,9 +88,7 @@ class Sessions:
         if (token_id is None) == (claimed is None):
             raise ValueError("a session is of a token or of somebody an issuer vouches for")
         now = self._now()
-        return Session(
-            id=secrets.token_urlsafe(18), began=now, seen=now, token_id=token_id, claimed=claimed
-        )
+        return Session(id=secrets.token_urlsafe(18), began=now, seen=now, token_id=token_id, claimed=claimed)
 
     def end(self, session: Session) -> None:
         """Its cookie is worth nothing from now on."""
@@ -105,15 +103,11 @@ class Sessions:
             claimed = session.claimed
             if claimed.basis and claimed.basis not in self._bases:
                 return None
-            return Caller(
-                name=claimed.name, scope=claimed.scope, models=claimed.models, by_session=True
-            )
+            return Caller(name=claimed.name, scope=claimed.scope, models=claimed.models, by_session=True)
         token = named_by(self._db, session.token_id or "", self._now())
         if token is None:
             return None
-        return Caller(
-            name=token.name, scope=widest(token.scopes), models=token.models, by_session=True
-        )
+        return Caller(name=token.name, scope=widest(token.scopes), models=token.models, by_session=True)
 
     def shown(self, cookies: str) -> Session | None:
         """The session of a Cookie header, as far as signature and clock tell; asks nobody."""
@@ -186,5 +180,10 @@ class Sessions:
         return hmac.new(self._key + self._secret, purpose.encode(), sha256).digest()
 
 
-_UNTIMED: dict[str, Any] = {"verify_exp": False, "verify_iat": False, "verify_nbf": False, "verify_sub": False}
+_UNTIMED: dict[str, Any] = {
+    "verify_exp": False,
+    "verify_iat": False,
+    "verify_nbf": False,
+    "verify_sub": False,
+}
 """PyJWT would ask its own clock."""

@@ -112,7 +112,9 @@ class Form:
             fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
             fields = [(name, text.replace("\r\n", "\n").replace("\0", "\ufffd")) for name, text in fields]
         except ValueError:
-            raise Problem(422, "invalid_request", "the body is not a form", hint="use the page's form") from None
+            raise Problem(
+                422, "invalid_request", "the body is not a form", hint="use the page's form"
+            ) from None
         for name, text in fields:
             if len(text) > most:
                 raise Problem(422, "invalid_request", f"{echo(name)} has more than {most} characters")

@@ -19,9 +19,7 @@ def session_key(db: Database, *, now: float) -> bytes:
     with db.read() as connection:
         known = connection.execute(asked).scalar_one_or_none()
     if known is None:
-        made = db.insert(session_keys).values(
-            name=_NAME, secret=secrets.token_bytes(KEY_BYTES), made_at=now
-        )
+        made = db.insert(session_keys).values(name=_NAME, secret=secrets.token_bytes(KEY_BYTES), made_at=now)
         with db.write() as connection:
             connection.execute(made.on_conflict_do_nothing())
             known = connection.execute(asked).scalar_one()

@@ -59,7 +59,12 @@ STRUCTURED, RECALL, REFUSAL = "structured_output", "long_context_recall", "refus
 EVALUATORS = (STRUCTURED, RECALL, REFUSAL)
 PAIRS = 120
 """Of each tier under each evaluator."""
-STRATA = ("under-2k/free/stream", "under-2k/structured/whole", "2k-8k/free/stream", "8k-32k/structured/stream")
+STRATA = (
+    "under-2k/free/stream",
+    "under-2k/structured/whole",
+    "2k-8k/free/stream",
+    "8k-32k/structured/stream",
+)
 UNCOVERED = "32k-128k/free/stream"
 """In the traffic, and in no evidence."""
 HARMS: Mapping[tuple[str, str], Mapping[str, tuple[int, int]]] = {
@@ -130,7 +135,9 @@ def furnish(db: Database) -> House:
     items = [*_pairs(db, CHAT), *_pairs(db, CODE)]
     for model in NAMES:
         _ledger(db, model)
-    _approve(db, CHAT, "fp8-kv", Route(model=CHAT, weights={"bf16": 80, "fp8-kv": 20}), expires_at=NOW + 30 * DAY)
+    _approve(
+        db, CHAT, "fp8-kv", Route(model=CHAT, weights={"bf16": 80, "fp8-kv": 20}), expires_at=NOW + 30 * DAY
+    )
     _approve(db, CODE, "fp8-kv", None, at=NOW - 9 * DAY, expires_at=NOW - DAY)
     set_route(
         db,
@@ -287,7 +294,9 @@ def _drawn(unit: Unit, at: float, number: int) -> Drawn:
             turns=(Turn(role="user", text="List the three largest lakes of Finland as JSON."),),
             asked='{"type": "object", "required": ["lakes"]}',
             baseline=AnswerText(text='{"lakes": ["Saimaa", "Päijänne", "Inari"]}', finish_reason="stop"),
-            candidate=AnswerText(text="Sure! The lakes are Saimaa, Inari and Päijänne.", finish_reason="stop"),
+            candidate=AnswerText(
+                text="Sure! The lakes are Saimaa, Inari and Päijänne.", finish_reason="stop"
+            ),
         ),
         PairText(
             turns=(
@@ -449,11 +458,14 @@ def _jobs(db: Database, items: tuple[str, ...]) -> House:
     chat = Manifest.of({**manifest.document, "model": CHAT})
     code = Manifest.of({**manifest.document, "model": CODE})
     failed = job_over(
-        db, chat, blocks[:4], began=NOW - 5 * DAY, state=JobState.FAILED, reason="block 4 ended its workers twice"
+        db,
+        chat,
+        blocks[:4],
+        began=NOW - 5 * DAY,
+        state=JobState.FAILED,
+        reason="block 4 ended its workers twice",
     )
     done = job_over(db, chat, blocks, began=NOW - 2 * DAY)
     running = job_over(db, code, blocks[:9], began=NOW - 1800, state=None)
     report_of(sources(db), done.job_id, now=NOW - 2 * DAY + 60 * (len(blocks) + 1))
-    return House(
-        done_job=done.job_id, failed_job=failed.job_id, running_job=running.job_id, items=items
-    )
+    return House(done_job=done.job_id, failed_job=failed.job_id, running_job=running.job_id, items=items)

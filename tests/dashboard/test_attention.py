@@ -63,7 +63,9 @@ def test_losses_too_small_to_act_on_are_left_to_the_ledger(house_database: Datab
     assert kinds(matters([wrong], {}))[0] == "unbalanced"
 
 
-@pytest.mark.parametrize(("state", "told"), [(JobState.FAILED, True), (JobState.ABORTED, True), (JobState.DONE, False)])
+@pytest.mark.parametrize(
+    ("state", "told"), [(JobState.FAILED, True), (JobState.ABORTED, True), (JobState.DONE, False)]
+)
 def test_the_last_job_is_told_where_it_went_wrong(
     state: JobState, told: bool, house_database: Database, house: House
 ) -> None:
@@ -86,4 +88,3 @@ def test_what_could_not_be_delivered_is_told_by_receiver() -> None:
         ("unanswered", {"tool": "github", "count": "1"}),
         ("given_up", {"tool": "ops", "count": "2"}),
     ]
-

@@ -41,7 +41,9 @@ def test_a_token_is_exchanged_for_a_session(sqlite_database: Database, captures:
         assert answer.headers["location"] == "/login?next=%2Fledger%3Fmodel%3Dorg%252Fmodel"
         asked = browser.get(answer.headers["location"])
         assert 'value="/ledger?model=org%2Fmodel"' in asked.text
-        entered = browser.post("/login", data={"token": api.secrets["read"], "next": "/ledger?model=org%2Fmodel"})
+        entered = browser.post(
+            "/login", data={"token": api.secrets["read"], "next": "/ledger?model=org%2Fmodel"}
+        )
         assert (entered.status_code, entered.headers["location"]) == (303, "/ledger?model=org%2Fmodel")
         cookie = entered.headers["set-cookie"]
         assert cookie.startswith(f"{NAME}=")

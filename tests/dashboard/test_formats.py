@@ -17,7 +17,14 @@ def test_numbers_have_their_units_and_a_dash_where_there_is_none() -> None:
     assert formats.count(1234567) == "1\u202f234\u202f567"
     assert formats.milliseconds(0.25) == "250 ms"
     assert formats.milliseconds(12.34) == "12.3 s"
-    for written in (formats.points, formats.percent, formats.count, formats.milliseconds, formats.moment, formats.day):
+    for written in (
+        formats.points,
+        formats.percent,
+        formats.count,
+        formats.milliseconds,
+        formats.moment,
+        formats.day,
+    ):
         assert written(None) == formats.NONE
 
 

@@ -66,7 +66,9 @@ def test_a_ladder_shows_its_top_first_with_state_share_and_evidence(house_site: 
     assert "No pair has come yet" in none
 
 
-def test_a_job_that_runs_and_the_next_one_are_told(house_database: Database, captures: Captures, house: House) -> None:
+def test_a_job_that_runs_and_the_next_one_are_told(
+    house_database: Database, captures: Captures, house: House
+) -> None:
     soon = Schedule(cron="0 3 * * 1", timezone="Europe/Helsinki", next_after=lambda now: now + 3600.0)
     with house_api(house_database, captures, schedule=soon) as api:
         page = browser(api).get("/").text

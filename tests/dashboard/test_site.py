@@ -112,7 +112,9 @@ def test_what_goes_wrong_is_a_page_that_says_what_to_do(
     assert "<b>" not in answer.text
 
 
-def test_a_form_of_the_own_session_is_taken_and_no_other(sqlite_database: Database, captures: Captures) -> None:
+def test_a_form_of_the_own_session_is_taken_and_no_other(
+    sqlite_database: Database, captures: Captures
+) -> None:
     with live_api(sqlite_database, captures, front=front) as api:
         visitor, other = logged_in(api, "approve"), logged_in(api, "approve")
         csrf = csrf_of(visitor.get("/").text)
@@ -180,7 +182,9 @@ def test_the_language_is_asked_for_then_remembered_and_else_the_browsers(house_s
 def test_a_notice_is_one_of_ours(house_site: LiveApi) -> None:
     visitor = browser(house_site)
     assert "You are logged in." in words_of(visitor.get("/?note=logged_in").text)
-    assert "nonsense" not in re.sub(r"<head>.*?</head>", "", visitor.get("/?note=nonsense").text.split("<main")[1])
+    assert "nonsense" not in re.sub(
+        r"<head>.*?</head>", "", visitor.get("/?note=nonsense").text.split("<main")[1]
+    )
 
 
 def test_a_chart_is_downloaded_with_nothing_that_a_spreadsheet_computes(
@@ -207,4 +211,3 @@ def test_a_chart_is_downloaded_with_nothing_that_a_spreadsheet_computes(
     assert answer.text == "what,amount\r\n'=cmd(),+1.00 EUR\r\n'@evil,-0.50 pp\r\n"
     assert answer.headers["content-disposition"] == 'attachment; filename="money.csv"'
     assert missing.status_code == 404
-
