@@ -1,7 +1,7 @@
 """Differences with their limits, each beside its margin: the forest plot of a verdict.
 
-One row a criterion. The ground behind a row is shaded beyond its margin, and lightly between no difference and
-the margin, where limits that leave out 0 are a warning; a limit that runs off the axis ends in an arrow.
+One row a criterion. The ground behind a row is shaded beyond its margin, and lightly between no difference
+and the margin, where limits that leave out 0 are a warning; a limit that runs off the axis ends in an arrow.
 Positive is worse.
 """
 

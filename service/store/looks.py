@@ -123,10 +123,5 @@ def _row(verdict: Verdict, finding: Finding, *, at: float) -> dict[str, Any]:
 
 
 def _look(row: Row[Any]) -> LookTaken:
-    names = ("criterion", "at", "estimate", "lower", "upper", "level", "margin")
-    counts = ("pairs", "conversations", "harm", "benefit")
-    return LookTaken(
-        **{name: getattr(row, name) for name in names},
-        **{name: int(getattr(row, name)) for name in counts},
-        decision=Decision(row.decision),
-    )
+    told: dict[str, Any] = {name: getattr(row, name) for name in LookTaken.__dataclass_fields__}
+    return LookTaken(**{**told, "decision": Decision(row.decision)})

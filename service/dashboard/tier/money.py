@@ -30,13 +30,17 @@ def money_chart(run: LoadRun, say: Words, report: Words) -> Chart | None:
     steps = steps_of(base.money, money, run.report.currency, say, report)
     if not steps:
         return None
+    *parts, net = steps
+    # Beside the bar there is no room for the level of the limits.
+    whole = writing.figure(money.net_benefit, writing.money(run.report.currency))
+    rows = [*((step.label, step.numbers) for step in parts), (net.label, whole)]
     return chart(
         waterfall(steps, x_name=report("costs.axis", currency=run.report.currency)),
         name="money",
         title=say("tier_money.chart", tier=run.tier.name),
-        text=report("punctuation.list").join(f"{step.label}: {step.numbers}" for step in steps),
+        text=report("punctuation.list").join(f"{label}: {numbers}" for label, numbers in rows),
         head=[report("costs.step"), report("costs.amount")],
-        rows=[(step.label, step.numbers) for step in steps],
+        rows=rows,
     )
 
 
@@ -66,6 +70,6 @@ def steps_of(base: Money, money: Money, currency: str, say: Words, report: Words
             lower=lower,
             upper=upper,
             tone="good" if (lower or 0) > 0 else "bad" if (upper or 0) < 0 else "wait",
-            numbers=writing.figure(benefit, write),
+            numbers=writing.limits(benefit, write),
         ),
     ]

@@ -19,6 +19,8 @@ MOST_DRAWN = 24
 """Looks of one chart; each has a mark, and every number of it stands in the table."""
 MOST_MOMENTS = 5
 """More names of moments would lie upon one another; the table has them all."""
+APART = 0.03
+"""Of the axis: moments closer than that are one line, with both names."""
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 _UNITS = ((2 * DAY, DAY, "days"), (2 * HOUR, HOUR, "hours"), (0.0, MINUTE, "minutes"))
 """From which span on an axis is in which unit, seconds."""
@@ -105,7 +107,10 @@ def _chart(
             y_name=say("tier_looks.difference_axis"),
             moments=[
                 Moment(at=(at - begin) / unit, label=label)
-                for at, label in sorted([*_changes(looks, report), *_decisions(told, say)])[-MOST_MOMENTS:]
+                for at, label in _apart(
+                    sorted([*_changes(looks, report), *_decisions(told, say)]),
+                    least=APART * (seen.now - begin),
+                )[-MOST_MOMENTS:]
             ],
         ),
         name=f"narrowing-{slug(finding.criterion)}",
@@ -133,6 +138,18 @@ def _chart(
 
 def _numbers(look: LookTaken) -> str:
     return writing.interval(look.estimate, look.lower, look.upper, writing.points, look.level)
+
+
+def _apart(moments: Sequence[tuple[float, str]], *, least: float) -> list[tuple[float, str]]:
+    """Those that are close together as one, at the first of them; each name once."""
+    found: list[tuple[float, list[str]]] = []
+    for at, label in moments:
+        if found and at - found[-1][0] < least:
+            if label not in found[-1][1]:
+                found[-1][1].append(label)
+        else:
+            found.append((at, [label]))
+    return [(at, " · ".join(labels)) for at, labels in found]
 
 
 def _changes(looks: Sequence[LookTaken], report: Words) -> Iterator[tuple[float, str]]:

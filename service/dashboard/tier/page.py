@@ -30,6 +30,7 @@ from service.decision.gates import (
     measured_gate,
 )
 from service.decision.policy import Gate
+from service.decision.verdict import Decision
 from service.report.blocks import Block, Drawing, Folded, Paragraph
 from service.report.conclusion import in_one_sentence
 from service.report.document import TierReport
@@ -105,6 +106,7 @@ def _candidate(site: Site, visit: Visit, seen: TierReading) -> Response:
         noise=noise_rows(seen, report),
         steps=steps,
         expected=expected(steps),
+        all_decided=all(each.decision is not Decision.UNDECIDED for each in seen.verdict.decisive),
         money=money,
         measured=_shown(measured),
         gates=list(_gates(seen, report)),

@@ -93,7 +93,7 @@ def strata_chart(seen: TierReading, strata: Sequence[Stratum], say: Words, repor
 
 def noise_rows(seen: TierReading, report: Words) -> list[tuple[str, ...]]:
     """How often the arms differ, and how often the baseline differs from itself, by criterion."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for finding in seen.verdict.findings:
         own = (seen.evidence.control or {}).get(finding.criterion, Tally())
         tally = seen.evidence.tallies.get(finding.criterion, Tally())

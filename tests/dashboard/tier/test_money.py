@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,8 @@ def test_the_tone_is_that_of_the_limits(lower: float | None, upper: float | None
     "missing", ["request_cost", "failure_rise", "failure_weight", "net_benefit", "price_per_hour"]
 )
 def test_while_a_part_is_unknown_there_is_no_sum(missing: str) -> None:
-    assert steps_of(BASE, replace(TIER, **{missing: None}), "CNY", SAY, REPORT) == []
+    unknown: dict[str, Any] = {missing: None}
+    assert steps_of(BASE, replace(TIER, **unknown), "CNY", SAY, REPORT) == []
     assert steps_of(replace(BASE, request_cost=None), TIER, "CNY", SAY, REPORT) == []
     assert steps_of(replace(BASE, price_per_hour=None), TIER, "CNY", SAY, REPORT) == []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from service.dashboard.tier.narrowing import MOST_DRAWN, thinned
+from service.dashboard.tier.narrowing import MOST_DRAWN, _apart, thinned
 from service.decision.verdict import Decision
 from service.store.looks import LookTaken
 from tests.dashboard.tier.test_progress import look
@@ -46,3 +46,8 @@ def test_a_criterion_that_swings_does_not_crowd_out_its_history() -> None:
     drawn = thinned(many)
     assert len(drawn) <= MOST_DRAWN
     assert any(each.pairs < 100 for each in drawn[1:])
+
+
+def test_moments_that_lie_close_together_are_one_line_with_both_names() -> None:
+    moments = [(1.0, "approved"), (1.0, "promoted"), (1.5, "approved"), (9.0, "rolled back")]
+    assert _apart(moments, least=1.0) == [(1.0, "approved · promoted"), (9.0, "rolled back")]

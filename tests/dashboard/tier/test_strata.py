@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from service.approval.config import ApiConfig
 from service.approval.desk import Desk
@@ -41,7 +42,7 @@ def reading(db: Database, captures: Captures) -> TierReading:
     return found
 
 
-def pairs(db: Database, stratum: str, tier: str = "w8a8", **kinds: int) -> None:
+def pairs(db: Database, stratum: str, tier: str = "w8a8", **kinds: Any) -> None:
     arm = "control" if tier == "bf16" else "candidate"
     add_pairs(db, tier, epoch=f"epoch of {tier}", arm=arm, stratum=stratum, **kinds)
 
