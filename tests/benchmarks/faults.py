@@ -24,6 +24,10 @@ REDIS_DELAY = 0.15
 """Seconds in either direction: an answer of Redis takes .3 s, of the proxy's patience of one."""
 
 
+COUNTED_SECONDS = 2.5
+"""After which proxies have written again what they counted while Redis was gone: they do it each second."""
+
+
 @contextmanager
 def nothing(system: System) -> Iterator[None]:
     """For A/A: the same visits, without a fault."""
@@ -60,6 +64,7 @@ def redis_down(system: System) -> Iterator[None]:
     finally:
         system.valkey.start()
         wait_for(system.valkey_port)
+        time.sleep(COUNTED_SECONDS)
 
 
 @contextmanager
@@ -129,10 +134,16 @@ def disk_full(system: System) -> Iterator[None]:
 
 def _limit_files(system: System, size: int) -> None:
     for part in (system.worker, system.guard):
+        # The parent before its children are listed: one that it forks meanwhile would keep its old limit.
+        _limit(part.pid, size)
         for pid in tree(part.pid):
             with suppress(ProcessLookupError):  # pool children come and go
-                _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, (size if most < 0 else min(size, most), most))
+                _limit(pid, size)
+
+
+def _limit(pid: int, size: int) -> None:
+    _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size if most < 0 else min(size, most), most))
 
 
 FAULTS: dict[str, Fault] = {
