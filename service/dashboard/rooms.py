@@ -41,7 +41,7 @@ ROOMS: Rooms = (
 
 
 def front_of(*, secret: bytes = b"", public_url: str | None = None) -> FrontOf:
-    """Makes the front: `secret` is what signs sessions besides the database's key, `public_url` where it is."""
+    """Makes the front: `secret` signs sessions besides the database's key, `public_url` is where it is."""
 
     def made(desk: Desk, door: Door) -> Front:
         return dashboard(desk, door, rooms=ROOMS, secret=secret, public_url=public_url)

@@ -42,7 +42,7 @@ class Claimed:
     models: frozenset[str] | None
     until: float
     basis: str = ""
-    """Of what its issuer is taken for; the session ends where the configuration takes it for something else."""
+    """Of what its issuer is taken for; the session ends where that is changed by the configuration."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Sessions:
         secret: bytes = b"",
         bases: Collection[str] = (),
     ) -> None:
-        """`secret` is what the database does not know and every API process does; `bases` are of the issuers."""
+        """`secret` is what every API process knows and the database does not; `bases` are of the issuers."""
         self._db = db
         self._now = now
         self._secret = secret
@@ -140,7 +140,7 @@ class Sessions:
         return hmac.new(self._sealed("form"), session.id.encode(), sha256).hexdigest()
 
     def signed(self, told: dict[str, object], purpose: str) -> str:
-        """Something that a browser keeps for us for a while, such as what a log-in elsewhere comes back with."""
+        """Something that a browser keeps for us for a while, such as what a log-in elsewhere needs again."""
         return jwt.encode(told, self._sealed(purpose), algorithm=ALGORITHM)
 
     def opened(self, text: str, purpose: str) -> dict[str, Any] | None:

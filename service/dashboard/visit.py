@@ -138,4 +138,4 @@ class Form:
     @property
     def mapping(self) -> Mapping[str, str]:
         """The first field of each name."""
-        return {name: text for name, text in reversed(self.fields)}
+        return dict(reversed(self.fields))

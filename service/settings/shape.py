@@ -208,7 +208,8 @@ class ApiShape(Shape):
     )
     public_url: Annotated[str, Field(pattern=r"^https?://[^/\s?#@]+$")] | None = Field(
         default=None,
-        description="Where browsers find the dashboard, without a path; with https its cookies are for https alone.",
+        description="Where browsers find the dashboard, without a path; with https its cookies are for https "
+        "alone.",
     )
     attest_key_file: str | None = Field(
         default=None,

@@ -1,4 +1,4 @@
-"""The key that browsers' sessions are signed with, made once for all API processes; and sessions that ended."""
+"""The key that signs browsers' sessions, made once for all API processes; and sessions that ended."""
 
 from __future__ import annotations
 

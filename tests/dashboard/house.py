@@ -1,8 +1,8 @@
 """A house that people look at: two models whose tiers are in every state, with all that a page can show.
 
 `CHAT` has a ladder of four: fp8-kv is approved and serves a fifth, w8a8 could be approved, w4a16 does harm.
-`CODE` has three: w8a8 serves a tenth although it does harm by now, fp8-kv's approval has expired, w4a16 has no
-pair. Texts of discordant pairs wait for people; one job is over, one failed, one runs; proxies lost captures;
+`CODE` has four: w8a8 serves a tenth although it does harm by now, fp8-kv's approval has expired, w4a16 has
+no pair. Texts of discordant pairs wait for people; one job is over, one failed, one runs; proxies lost some;
 a webhook was given up. It is filled once a session and copied: see `furnished` in conftest.
 """
 

@@ -79,7 +79,7 @@ def test_assets_are_kept_by_browsers_until_they_change(house_site: LiveApi) -> N
         answer = visitor.get(address)
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]
-        assert answer.headers["content-type"].startswith(("text/css", "text/javascript"))
+        assert answer.headers["content-type"].startswith(("text/css", "text/javascript", "image/svg"))
     assert visitor.get("/assets/site.py").status_code == 404
 
 

@@ -24,7 +24,7 @@ def dashboard_over(db: Database, captures: Captures, **config: Any) -> Iterator[
 
 
 def logged_in(api: LiveApi, scope: str) -> httpx.Client:
-    """A browser after a log-in with the token of a scope; it sends `Accept: text/html` and follows nothing."""
+    """A browser after a log-in with the token of a scope; it asks for pages and follows nothing."""
     browser = api.client(**{"Accept": "text/html"})
     answer = browser.post("/login", data={"token": api.secrets[scope], "next": "/"})
     assert answer.status_code == 303, answer.text
