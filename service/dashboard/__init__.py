@@ -7,5 +7,5 @@ or workers.
 `site` every page and what they share · `visit` who asks, for what, in which language; forms · `render`
 from a template to an answer: policy, tag, downloads · `formats` numbers as people read them · `sentences`
 every sentence in every language (`wording/LANGUAGE/PAGE.toml`) · `sessions` signed cookies · `entrance`
-logging in and out · `assets` styles and scripts · a module and a template (`pages/`) for each page.
+logging in and out · `static` styles and scripts · a module and a template (`pages/`) for each page.
 """

@@ -20,9 +20,9 @@ from service.approval.front import Door, Front
 from service.approval.problem_codes import title_of
 from service.charts.chart import Chart
 from service.dashboard import formats, render
-from service.dashboard.assets import ASSETS, asset_routes, asset_url
 from service.dashboard.sentences import preferred, sentences
 from service.dashboard.sessions import NAME, SECURE_NAME, Session, Sessions
+from service.dashboard.static import ASSETS, asset_routes, asset_url
 from service.dashboard.visit import Form, Visit, address
 from service.report.words import Language
 from service.store.database import StoreUnusable
