@@ -60,7 +60,8 @@ def _parts(job: Job, blocks: Sequence[Block]) -> list[tuple[str, str, int]]:
     for block in blocks:
         if block.part in counted and block.figures is not None:
             counted[block.part] += 1
-    reached = list(counted).index(job.part) if job.part in counted else -1
+    begun = [place for place, (part, done) in enumerate(counted.items()) if done or part == job.part]
+    reached = max(begun, default=-1)
     found = []
     for place, (part, done) in enumerate(counted.items()):
         if place < reached or (place == reached and job.state.over):
@@ -100,7 +101,7 @@ def _chart(job: Job, blocks: Sequence[Block], say: Words) -> Chart:
             y_name=say("job.axis_ttft"),
             references=[Reference(at=1e3 * limit, label=say("job.slo", limit=milliseconds(limit)))],
             x_from_zero=True,
-            nothing=say("job.no_blocks"),
+            nothing=say("job.no_ttft" if measured else "job.no_blocks"),
         ),
         name="blocks",
         title=say("job.chart"),

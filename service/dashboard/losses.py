@@ -72,7 +72,7 @@ def pair_lines(account: LedgerAccount, say: Words, report: Words) -> Iterator[Pa
         )
         yield PairLine(
             cells=(
-                each.model,
+                *((each.model,) if account.model is None else ()),
                 each.tier,
                 report.known(f"arm.{each.arm}", each.arm),
                 criterion(report, each.evaluator),

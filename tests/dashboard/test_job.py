@@ -35,7 +35,7 @@ def test_a_job_that_is_over_shows_what_it_found_and_can_be_repeated(
     assert f'href="/jobs/begin?repeats={house.done_job}"' in page
     assert "/job/cancel" not in page
     assert "a remark" in text
-    blocks = len(re.findall(r'<th scope="row">\d+</th>', page[page.rindex("<table>") :]))
+    blocks = len(re.findall(r'<th scope="row">\d+</th>', page[page.rindex('<table class="broad">') :]))
     assert blocks == read_job(house_site.db, house.done_job).blocks_done
 
 

@@ -48,7 +48,7 @@ def test_what_silent_proxies_had_begun_is_a_loss() -> None:
 
 
 def test_the_chart_has_every_number_as_a_row() -> None:
-    rows = dict(ledger_chart(ledger(), SAY).rows)
+    rows: dict[str, str] = dict(ledger_chart(ledger(), SAY).rows)  # type: ignore[arg-type]
     assert rows["seen"] == "1,204,310"
     assert rows["dropped: buffer full"] == "402"
     assert rows["unaccounted, at most"] == "0"
