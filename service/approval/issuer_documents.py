@@ -10,8 +10,6 @@ import json
 from collections.abc import Mapping
 from urllib.parse import urlencode, urlsplit
 
-import httpx
-
 from service.fleet import Backend, BackendTls
 from service.reach import client_of
 from service.store.issuer_terms import IssuerTerms

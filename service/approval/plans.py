@@ -114,7 +114,9 @@ class Plan:
                 f"{lack}: the route stays",
                 hint="start backends or choose another tier; a rollback, rejection or revocation can be forced",
             )
-        return tuple(f"a backend of {health.tier!r} is down: {url}: {why}" for url, why in health.down.items())
+        return tuple(
+            f"a backend of {health.tier!r} is down: {url}: {why}" for url, why in health.down.items()
+        )
 
 
 async def plan_approval(desk: Desk, model: str, tier: str, body: ApprovalBody, *, actor: str) -> Plan:

@@ -130,7 +130,7 @@ def _row(site: Site, visit: Visit) -> Row:
 
 
 def _statement(site: Site, visit: Visit, row: Row) -> Response:
-    """An in-toto statement in a DSSE envelope, as `tiergate attest create` makes it; the log is checked first."""
+    """An in-toto statement in a DSSE envelope, as `tiergate attest create` makes it, of a log that holds."""
     signs = site.desk.config.attest_key
     if signs is None:
         raise _no_key()

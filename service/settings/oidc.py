@@ -110,7 +110,8 @@ class IssuerShape(Shape):
     )
     token_endpoint: IssuerUrl | None = Field(
         default=None,
-        description="Where a code is exchanged; by default where its discovery document says, on its own host.",
+        description="Where a code is exchanged; by default where its discovery document says, on its own "
+        "host.",
     )
     login_scopes: list[Annotated[str, Field(pattern=r"^[!#-\[\]-~]+$", max_length=200)]] = Field(
         default_factory=list,

@@ -105,7 +105,7 @@ def follow(rows: Iterable[Row], after: Head) -> tuple[Head, Break | None]:
 
 
 def break_at_end(last: Head, head: Head | None, *, missing: Collection[int] = ()) -> Break | None:
-    """Where the log does not end with its last row as its head says; `missing` rows are known to have been."""
+    """Where the log does not end as its head says; `missing` rows are known to have been there."""
     if head is None:
         if last.seq == 0 and not missing:
             return None
