@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,6 +16,8 @@ from service.capacity.matrix_file import Matrix
 from service.cli.capacity_views import readable, table_of
 
 NONE = "-"
+LEAST_WIDTH = 120
+"""Characters: a narrower terminal folds lines, where a table of its width would cut figures off."""
 START = "One window a cell: a knee is where to measure again, not where to end."
 
 
@@ -45,6 +47,7 @@ def prompt_tokens(cells: Sequence[Cell]) -> float | None:
 def print_matrix(matrix: Matrix) -> None:
     """A table for each row, its knee, and what was asked."""
     console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+    console.width = max(console.width, LEAST_WIDTH)
     question = matrix.question
     console.print(Text(f"{question.model}/{question.tier}", style="bold"))
     console.print(Text(f"  {asked(matrix)}"))
@@ -95,26 +98,36 @@ def sentence(cell: Cell) -> str:
     )
 
 
+Column = tuple[str, Callable[[Cell], str]]
+"""A column: its head, and its text in each row."""
+COLUMNS: tuple[Column, ...] = (
+    ("at once", lambda cell: f"{cell.concurrency:,}"),
+    ("TTFT P95, ms", lambda cell: milliseconds(cell.ttft)),
+    ("TPOT P95, ms", lambda cell: milliseconds(cell.tpot)),
+    ("met", lambda cell: share(cell.pass_rate)),
+    ("tokens/s", lambda cell: f"{cell.throughput:,.1f}"),
+    ("that count", lambda cell: f"{cell.goodput:,.1f}"),
+    ("KV", lambda cell: share(cell.kv_usage)),
+    ("waiting", lambda cell: number(cell.waiting, 1)),
+    ("preempted", lambda cell: number(cell.preemptions, 0)),
+    ("evicted", lambda cell: number(cell.evictions, 0)),
+    ("memory", lambda cell: NONE if cell.memory is None else readable(round(cell.memory))),
+)
+ALWAYS = 6
+"""Columns that stand there in any case; the others where an engine tells them."""
+
+
 def _table(cells: Sequence[Cell], knee: int | None) -> Any:
-    table = table_of(
-        *("at once", "TTFT P95, ms", "TPOT P95, ms", "met", "tokens/s", "that count"),
-        *("KV", "waiting", "preempted", "evicted", "memory", ""),
-    )
-    for each in usable(cells):
-        table.add_row(
-            f"{each.concurrency:,}",
-            milliseconds(each.ttft),
-            milliseconds(each.tpot),
-            share(each.pass_rate),
-            f"{each.throughput:,.1f}",
-            f"{each.goodput:,.1f}",
-            share(each.kv_usage),
-            number(each.waiting, 1),
-            number(each.preemptions, 0),
-            number(each.evictions, 0),
-            NONE if each.memory is None else readable(round(each.memory)),
-            "knee" if each.concurrency == knee else "",
-        )
+    known = usable(cells)
+    columns = [
+        each
+        for place, each in enumerate(COLUMNS)
+        if place < ALWAYS or any(each[1](cell) != NONE for cell in known)
+    ]
+    table = table_of(*(head for head, _ in columns), "")
+    for each in known:
+        texts = [text(each) for _, text in columns]
+        table.add_row(*texts, "knee" if each.concurrency == knee else "")
     return table
 
 
