@@ -87,8 +87,9 @@ def admission(
     The same, into a configuration that is there:
       ... --model qwen3-8b --into tiergate.yaml -o tiergate.yaml
     """
-    from service.capacity.admission import Expected, NothingFits
+    from service.capacity.admission import Expected
     from service.capacity.admission import admission as computed
+    from service.capacity.initial import NothingFits
 
     shape = shape_from(config, "admission")
     if as_json and (into is not None or output is not None):

@@ -201,7 +201,7 @@ def test_sglang_is_asked_for_its_metrics_only_when_a_reading_is_due(db: Database
 
         def get(self, path: str, otherwise: object = None) -> object:  # type: ignore[override]
             self.asked += path == "/metrics"
-            return super().get(path, otherwise)  # type: ignore[arg-type]
+            return super().get(path, otherwise)
 
     counters = "sglang:prompt_tokens_total 900.0\nsglang:cached_tokens_total 300.0\n"
     pages = Counting(
