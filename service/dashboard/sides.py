@@ -171,4 +171,5 @@ def _marked(text: str) -> Iterator[Piece]:
         if line:
             yield from pieces(line, differs=True)
         if number < len(lines) - 1:
-            yield Piece(text="↵\n", unseen="LINE FEED", differs=True)
+            yield Piece(text="↵", unseen="LINE FEED", differs=True)
+            yield Piece(text="\n", differs=True)
