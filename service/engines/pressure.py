@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from service.engines.load import KV_USAGE, RUNNING, WAITING, engine_load
 
-_NAMES = (*KV_USAGE, *RUNNING, *WAITING)
+_ENGINES = ("vllm:", "sglang:", "llamacpp:", "tgi_")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,18 +24,32 @@ class Pressure:
 
 def pressure(page: str) -> Pressure | None:
     """What a metrics page tells; `None` where it tells of no KV cache."""
-    load = engine_load("\n".join(_lines(page)))
+    load = engine_load("\n".join(_lines(f"\n{page}\n")))
     if load is None or load.kv_usage is None:
         return None
     return Pressure(usage=load.kv_usage, running=load.running, waiting=load.waiting or 0.0)
 
 
 def _lines(page: str) -> Iterator[str]:
-    """The lines that begin with one of the names: to look for these costs a twentieth of reading them all."""
-    page = f"\n{page}"
-    for name in _NAMES:
-        begin = page.find(f"\n{name}")
-        while begin >= 0:
-            end = page.find("\n", begin + 1)
-            yield page[begin + 1 : end if end >= 0 else len(page)]
-            begin = -1 if end < 0 else page.find(f"\n{name}", end)
+    """Those that count, of a page that begins and ends with a line end."""
+    engine = next((prefix for prefix in _ENGINES if f"\n{prefix}" in page), None)
+    for names in (KV_USAGE, RUNNING, WAITING):
+        for name in names:
+            if engine is not None and name.startswith(engine) and (found := _family(page, name)):
+                yield from found
+                break
+
+
+def _family(page: str, name: str) -> list[str]:
+    """Its samples, which stand together."""
+    found: list[str] = []
+    begin = page.find(f"\n{name}")
+    while begin >= 0:
+        end = page.find("\n", begin + 1)
+        line = page[begin + 1 : end]
+        if line[len(name) : len(name) + 1] in ("{", " ", "\t"):
+            found.append(line)
+            begin = end if page.startswith(name, end + 1) else -1
+        else:  # another metric, whose name begins alike
+            begin = page.find(f"\n{name}", end)
+    return found

@@ -43,3 +43,14 @@ def test_it_is_what_reading_the_whole_page_tells() -> None:
 )
 def test_engines_tell_it_by_their_own_names_or_not_at_all(page: str, told: Pressure | None) -> None:
     assert pressure(page) == told
+
+
+def test_a_metric_whose_name_begins_alike_is_another() -> None:
+    page = (
+        "vllm:kv_cache_usage_perc_peak 0.9\nvllm:kv_cache_usage_perc 0.25\nvllm:num_requests_running_now 3\n"
+    )
+    assert pressure(page) == Pressure(usage=0.25)
+
+
+def test_the_older_name_counts_where_the_newer_is_not() -> None:
+    assert pressure("vllm:gpu_cache_usage_perc 0.5\nvllm:kv_cache_usage_percent 0.7\n") == Pressure(usage=0.5)
