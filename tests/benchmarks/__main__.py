@@ -16,6 +16,7 @@ ALL = {
     "worker_pairs": "worker_pairs",
     "judging": "judging",
     "verdict": "verdict",
+    "tier_page": "tier_page",
     "api": "api",
     "load_generator": "load_generator",
     "consequence": "consequence",

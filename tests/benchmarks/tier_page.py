@@ -24,6 +24,8 @@ from service.approval.app import create_app
 from service.approval.config import ApiConfig
 from service.dashboard.rooms import front_of
 from service.decision.verdict import Verdict
+from service.report.gathering.composing import Sources
+from service.report.gathering.kept import report_of
 from service.store.captures import open_captures
 from service.store.database import Database, open_database
 from service.store.looks import GROWTH, keep_looks
@@ -50,6 +52,8 @@ class Viewed:
     first: float
     """Seconds."""
     median: float
+    cpu: float
+    """Seconds of processor time of the first view, the client's included."""
     bytes: int
 
     @property
@@ -66,8 +70,10 @@ def furnish(db: Database, scale: Scale) -> int:
     """Pairs, looks and a load run in an empty database; how many pairs of candidates."""
     filled = fill(db, scale)
     manifest, blocks = run()
-    job_over(db, manifest, blocks, began=NOW - DAY)
+    job = job_over(db, manifest, blocks, began=NOW - DAY)
     question = Question(policy=POLICY, epoch_of=epoch_of)
+    sources = Sources(db=db, captures=None, ladders={MODEL: LADDER}, question=question)
+    report_of(sources, job.job_id, now=NOW - DAY / 2)  # as the guard does when a job is over
     verdicts = [rung.verdict for rung in read_standing(db, LADDER, question, now=NOW).rungs if rung.verdict]
     pairs, days = 1, 0.0
     most = max(finding.n for verdict in verdicts for finding in verdict.findings)
@@ -125,12 +131,13 @@ def measure(kind: str, db: Database, scale: Scale, *, views: int) -> Viewed:
 def report(found: list[Viewed]) -> str:
     """One row for each database."""
     lines = [
-        "| database | pairs | first view | limit | later views, p50 | HTML | limit | |",
-        "|---|---|---|---|---|---|---|---|",
+        "| database | pairs | first view | limit | CPU of it | later views, p50 | HTML | limit | |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     lines += [
         f"| {each.kind} | {each.pairs:,} | {1000 * each.first:.0f} ms | {1000 * MOST_SECONDS:.0f} ms "
-        f"| {1000 * each.median:.0f} ms | {each.bytes / 1000:.0f} KB | {MOST_BYTES / 1000:.0f} KB "
+        f"| {1000 * each.cpu:.0f} ms | {1000 * each.median:.0f} ms "
+        f"| {each.bytes / 1000:.0f} KB | {MOST_BYTES / 1000:.0f} KB "
         f"| {'met' if each.met else 'MISSED'} |"
         for each in found
     ]
