@@ -77,16 +77,16 @@ def _maps(matrix: Matrix) -> Section:
         _map(
             matrix,
             "ttft",
-            f"P95 of TTFT, limit {question.ttft_seconds * 1e3:g} ms",
+            f"P95 of TTFT by requests at once, limit {question.ttft_seconds * 1e3:g} ms",
             _late("ttft", question.ttft_seconds),
         ),
         _map(
             matrix,
             "tpot",
-            f"P95 of TPOT, limit {question.tpot_seconds * 1e3:g} ms",
+            f"P95 of TPOT by requests at once, limit {question.tpot_seconds * 1e3:g} ms",
             _late("tpot", question.tpot_seconds),
         ),
-        _map(matrix, "goodput", "Tokens a second that met the SLO", _counted(matrix)),
+        _map(matrix, "goodput", "Tokens a second that met the SLO, by requests at once", _counted(matrix)),
     ]
     return Section(anchor="maps", title="Heat maps", blocks=tuple(blocks))
 

@@ -101,7 +101,7 @@ def test_every_cell_that_matters_is_measured_written_down_and_shown(backend: Loa
     assert "One window a cell" in told.stdout
     assert "written to matrix-client-m-w8a8.json" in told.stderr
     page = Path("matrix.html").read_text()
-    assert "P95 of TTFT, limit" in page
+    assert "P95 of TTFT by requests at once, limit" in page
     assert page.count("<svg") == 6
     streamed = [each for each in backend.bodies if each.get("stream")]
     assert {each["ignore_eos"] for each in streamed} == {True}
