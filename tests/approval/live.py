@@ -205,8 +205,8 @@ def add_pairs(
 
 
 @contextmanager
-def serving(app: Any) -> Iterator[str]:
-    """The app on a real server, with the limits that `tiergate api` sets."""
+def serving(app: Any, *, port: int = 0) -> Iterator[str]:
+    """The app on a real server, with the limits that `tiergate api` sets; port 0 is a free one."""
     config = uvicorn.Config(
         app,
         host="127.0.0.1",
@@ -222,7 +222,8 @@ def serving(app: Any) -> Iterator[str]:
     )
     server = uvicorn.Server(config)
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         deadline = time.monotonic() + PATIENCE

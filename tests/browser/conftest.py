@@ -49,7 +49,9 @@ def chromium() -> Iterator[Browser]:
     """One browser for the package: it ends before an event loop of another test begins."""
     program = _program()
     if program is None:
-        pytest.skip("no Chromium here: install the package `chromium`, as .ci/run does, or set TIERGATE_CHROMIUM")
+        pytest.skip(
+            "no Chromium here: install the package `chromium`, as .ci/run does, or set TIERGATE_CHROMIUM"
+        )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         try:
@@ -68,7 +70,9 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="package")
-def built(chromium: Browser, furnished: tuple[Path, House], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Built]:
+def built(
+    chromium: Browser, furnished: tuple[Path, House], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Built]:
     """A dashboard with something on every page, for those who only look."""
     yield from _built(furnished, tmp_path_factory.mktemp("house"))
 

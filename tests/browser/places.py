@@ -30,7 +30,7 @@ PLACES: Mapping[str, Callable[[House], str]] = {
     "tier-harmful": lambda house: tier("w4a16"),
     "tier-empty": lambda house: tier("w4a16", CODE),
     "tier-baseline": lambda house: tier("bf16"),
-    "approve": lambda house: address("/tier/act", model=CHAT, tier="w8a8", act="approve"),
+    "approve": lambda house: address("/tier/act", model=CHAT, tier="w8a8", do="approve"),
     "pairs": lambda house: address("/pairs", model=CHAT, tier="w4a16"),
     "pairs-of-criterion": lambda house: address("/pairs", model=CHAT, tier="w4a16", criterion=STRUCTURED),
     "adjudicate": lambda house: "/adjudicate",

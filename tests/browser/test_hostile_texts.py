@@ -5,7 +5,9 @@ from __future__ import annotations
 from tests.browser.conftest import OpenPage
 from tests.browser.places import PLACES, Built
 
-ALIVE = "script:not([src^='/assets/']), [onload], [onerror], iframe[src^='javascript:'], a[href^='javascript:']"
+ALIVE = (
+    "script:not([src^='/assets/']), [onload], [onerror], iframe[src^='javascript:'], a[href^='javascript:']"
+)
 SPELLED = "<script>alert(1)</script><svg onload=alert(2)>"
 
 
@@ -13,7 +15,9 @@ def test_hostile_answers_are_shown_and_do_nothing(look: OpenPage, built: Built) 
     seen = look(built.api, width=390, scope="admin")
     page = seen.page
     page.goto(PLACES["pairs"](built.house))
-    links = page.locator("main a[href^='/pair?']").evaluate_all("links => links.map(link => link.href)")
+    links = page.locator("main a[href^='/pair?']").evaluate_all(
+        "links => links.slice(0, 9).map(link => `${link.href}&show=request`)"
+    )
     assert links, "no pair can be opened"
     met = 0
     for place in [*(each(built.house) for each in PLACES.values()), *dict.fromkeys(links)]:
@@ -22,5 +26,5 @@ def test_hostile_answers_are_shown_and_do_nothing(look: OpenPage, built: Built) 
         met += SPELLED in page.locator("main").inner_text()
         wide = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
         assert wide[0] <= wide[1], f"{place} scrolls sideways"
-    assert met, "no page shows the hostile text"
+    assert met >= 3, "of three pairs one has the hostile text, and so the pages of pairs show it"
     assert seen.complaints == []

@@ -24,9 +24,7 @@ def test_what_happens_is_seen_without_a_reload(look: OpenPage, own: Built) -> No
     page.goto(tier("w8a8"))
     page.evaluate("window.stays = true")
     with own.api.client("approve") as pipeline:
-        answer = pipeline.put(
-            f"/api/v1/models/{CHAT}/tiers/w8a8/approval", json={}
-        )
+        answer = pipeline.put(f"/api/v1/models/{CHAT}/tiers/w8a8/approval", json={})
         assert answer.status_code < 300, answer.text
     expect(page.locator("main")).to_contain_text("test-approve", timeout=MILLISECONDS)
     assert page.evaluate("window.stays") is True

