@@ -20,7 +20,8 @@ def tab_to(page: Page, wanted: str) -> None:
         found = page.evaluate(
             """wanted => {
                 const at = document.activeElement, style = getComputedStyle(at);
-                const seen = at === document.body || style.outlineStyle !== "none" || style.boxShadow !== "none";
+                const marked = style.outlineStyle !== "none" || style.boxShadow !== "none";
+                const seen = at === document.body || marked;
                 return [at.matches(wanted), seen, at.outerHTML.slice(0, 120)];
             }""",
             wanted,

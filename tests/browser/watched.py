@@ -1,4 +1,4 @@
-"""A page whose complaints are kept: script errors, refusals by its policy, dialogs, and requests elsewhere."""
+"""A page whose complaints are kept: script errors, what its policy refuses, dialogs, requests elsewhere."""
 
 from __future__ import annotations
 
