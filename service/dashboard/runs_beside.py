@@ -25,6 +25,7 @@ from service.report.shared import TONES, decided
 from service.report.words import Words, words
 
 LEAST_RUNS, MOST_RUNS = 2, 6
+DAY = 86_400.0
 CHANGE_TONES = {Change.BETTER: "good", Change.WORSE: "bad", Change.NEW: "", Change.GONE: "wait"}
 _SCALES = {
     "pass_rate": (100.0, "%"),
@@ -166,11 +167,15 @@ def _chart(reports: Sequence[Report], name: str, say: Words, told: Words) -> Cha
     scale, unit = _SCALES.get(name, (1.0, {"goodput": "tok/s"}.get(name, reports[-1].currency)))
     tiers = _tiers(reports)
     found = {tier: _of(reports, tier, name) for tier in tiers}
+    begun = reports[0].run.began_at
     series = [
         Series(
             label=tier,
             style=style,
-            points=tuple(_point(place, figure, scale) for place, figure in enumerate(found[tier], start=1)),
+            points=tuple(
+                _point((report.run.began_at - begun) / DAY, figure, scale)
+                for report, figure in zip(reports, found[tier], strict=True)
+            ),
         )
         for style, tier in enumerate(tiers)
     ]
@@ -186,6 +191,7 @@ def _chart(reports: Sequence[Report], name: str, say: Words, told: Words) -> Cha
             series,
             x_name=say("beside.axis"),
             y_name=unit,
+            x_from_zero=True,
             y_from_zero=False,
             nothing=say("beside.not_measured"),
         ),
@@ -197,11 +203,11 @@ def _chart(reports: Sequence[Report], name: str, say: Words, told: Words) -> Cha
     )
 
 
-def _point(place: int, figure: Figure | None, scale: float) -> CurvePoint:
+def _point(days: float, figure: Figure | None, scale: float) -> CurvePoint:
     if figure is None:
-        return CurvePoint(x=float(place), y=None)
+        return CurvePoint(x=days, y=None)
     return CurvePoint(
-        x=float(place),
+        x=days,
         y=scale * figure.value,
         lower=None if figure.lower is None else scale * figure.lower,
         upper=None if figure.upper is None else scale * figure.upper,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -120,3 +121,13 @@ def test_it_is_told_in_chinese(house_site: LiveApi) -> None:
     text = words_of(browser(house_site, "read").get("/jobs", params={"lang": "zh"}).text)
     assert "影子任务" in text
     assert "已结束的运行" in text
+
+
+@pytest.mark.parametrize("lacking", [{"shadow": False}, {"jobs": terms(slo={})}], ids=["capacity", "slo"])
+def test_what_hinders_is_shown_without_any_markup_of_ours(
+    lacking: dict[str, Any], sqlite_database: Database, captures: Captures
+) -> None:
+    with working_site(sqlite_database, captures, **lacking) as api:
+        client = logged_in(api, "admin")
+        pages = [client.get(path).text for path in ("/jobs", "/jobs/begin?model=m", "/ledger")]
+    assert not any(mark in page for page in pages for mark in ("{{", "}}", "{%", "%}"))
