@@ -7,7 +7,7 @@ import os
 import signal
 from dataclasses import replace
 
-from service.fleet import Limits
+from service.fleet import KvGuard, Limits
 from service.proxy.config import Mirroring, ProxyConfig
 from tests.patience import PATIENCE
 from tests.proxy.processes import running
@@ -63,4 +63,37 @@ async def test_processes_keep_to_the_limit_together_and_one_that_is_replaced_has
         most = 0
         assert await asyncio.gather(*(proxy.ask(post()) for _ in range(60))) == [200] * 60
         assert 1 < most <= 3
+        assert proxy.stop() == 0
+
+
+async def test_every_process_holds_requests_back_from_a_full_cache_and_says_so(
+    process_config: ProxyConfig, start_backend: StartBackend
+) -> None:
+    usage, came = 0.95, 0
+
+    async def script(received: Received, peer: Peer) -> None:
+        nonlocal came
+        if received.line.startswith(b"GET /metrics "):
+            page = f"vllm:kv_cache_usage_perc {usage}\nvllm:num_requests_running 4.0\n".encode()
+            await peer.send(
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n" % (len(page), page)
+            )
+            await peer.send(b"0\r\n\r\n")
+            return
+        came += received.line.startswith(b"POST")
+        await peer.send(OK)
+
+    backend = await start_backend(script)
+    guard = KvGuard(above=0.9, below=0.8, every=0.05, stale=600.0)
+    model = replace(ladder(backend.url), limits=Limits(queue_seconds=None, kv_guard=guard))
+    config = replace(process_config, ladders={"m": model}, processes=2, probe_seconds=None)
+    with running(config) as proxy:
+        await proxy.until_counted("kv_guard_closed", 2, backend=backend.url)
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(proxy.ask(post())) for _ in range(6)]
+            await proxy.until_counted("queued", 6, model="m")
+            assert came == 0
+            usage = 0.1
+        assert [task.result() for task in asked] == [200] * 6
+        await proxy.until_counted("kv_guard_closed", 0, backend=backend.url)
         assert proxy.stop() == 0
