@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any
 
 import jwt
+from jwt.types import Options
 from starlette.requests import cookie_parser
 
 from service.approval.access import Caller, Head, Scope, widest
@@ -180,7 +181,7 @@ class Sessions:
         return hmac.new(self._key + self._secret, purpose.encode(), sha256).digest()
 
 
-_UNTIMED: dict[str, Any] = {
+_UNTIMED: Options = {
     "verify_exp": False,
     "verify_iat": False,
     "verify_nbf": False,

@@ -31,7 +31,7 @@ def test_what_needs_a_person_comes_first_the_worst_before_the_rest(house_site: L
     items = items_of(browser(house_site, "approve").get("/").text)
     told = " | ".join(items)
     for wanted in (
-        "1 messages to ops-chat could not be delivered.",
+        "Messages to ops-chat that could not be delivered: 1.",
         f"w8a8 of {CODE} does harm and serves 10 % of clients.",
         f"The approval of fp8-kv of {CODE} expired on ",
         f"captures of {CHAT} were lost",
