@@ -33,11 +33,11 @@ HEADERS = {
 _MAIN = re.compile(r"<main\b.*</main>", re.DOTALL)
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
+_UNIT = r"(?: ?(?:%|pp|ms|s|h|min|d|tok/s|req/s|[A-Z]{3}))?"
 _NUMBER = re.compile(
-    r"[+-][\d.,\u202f]+(?: ?(?:%|pp|ms|s|h|min|d|tok/s|req/s|[A-Z]{3}))?"
-    r"(?: (?:to |\[)[-+\d., \u202f]+(?: ?(?:%|pp|ms|s))?\]?)?"
+    rf"[+-][\d.,\u202f]+{_UNIT}(?: (?:to |\[)[-+\u2212\d., \u202f]+{_UNIT}\]?{_UNIT})?(?: \([\d.]+ %\))?"
 )
-"""One with a sign, its unit, and limits."""
+"""One with a sign, its unit, its limits and their level."""
 
 
 @cache

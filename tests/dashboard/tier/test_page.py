@@ -170,3 +170,9 @@ def test_ids_are_unique_and_there_is_one_first_heading(house_site: LiveApi) -> N
     assert len(re.findall("<h1", html)) == 1
     for named in re.findall(r'aria-labelledby="([^"]+)"', html):
         assert set(named.split()) <= set(ids), named
+
+
+def test_numbers_in_a_file_are_numbers_and_not_guarded_as_formulas(house_site: LiveApi) -> None:
+    text = page(house_site, "w8a8", download="forest")
+    assert "+0.83 [\u22125.29, +8.14] pp (93.9 %)" in text
+    assert "'" not in text
