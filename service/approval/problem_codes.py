@@ -66,6 +66,7 @@ TITLES: Mapping[str, str] = {
     "route_moved": "Others keep changing the route",
     "sealed": "The text cannot be opened",
     "serving_capacity": "The backends serve clients",
+    "shared_backends": "Tiers that are to run at once share a backend",
     "store_down": "The database does not answer",
     "target_no_room": "The target has no room for its share",
     "target_unhealthy": "The target is down",
