@@ -15,6 +15,7 @@ PATHS = {
     "/api/v1/models/{model}/tiers/{tier}/evidence": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/epochs": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/differences": {"get"},
+    "/api/v1/models/{model}/tiers/{tier}/capacity": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/approval": {"put", "delete"},
     "/api/v1/models/{model}/tiers/{tier}/skip": {"post", "delete"},
     "/api/v1/models/{model}/tiers/{tier}/restore-alpha": {"post"},
