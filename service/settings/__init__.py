@@ -7,7 +7,8 @@ line and the nearest valid key.
 The way: `document` (YAML text -> plain values with lines) -> `shape` (pydantic: every key, form and default;
 the source of the JSON Schema) -> `complaints` (what pydantic found, in the words of the file) -> `build`
 (values, with `secrets` from files) -> `values`. `load` walks it. `units` reads `5%`, `6h`, `8MiB`;
-`variables` names those of the environment, `evaluating` loads the evaluators of other packages.
+`variables` names those of the environment, `due` tells when a schedule is due next, `evaluating` loads the
+evaluators of other packages.
 
 Imported only by roots: `service.cli`, `service.demo`, `service.launch`, `workers.app`.
 """

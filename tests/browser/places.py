@@ -40,6 +40,9 @@ PLACES: Mapping[str, Callable[[House], str]] = {
     "job-done": lambda house: address("/job", id=house.done_job),
     "job-failed": lambda house: address("/job", id=house.failed_job),
     "job-running": lambda house: address("/job", id=house.running_job),
+    "job-begin": lambda house: address("/jobs/begin", model=CHAT),
+    "job-cancel": lambda house: address("/job/cancel", id=house.running_job),
+    "runs-beside": lambda house: address("/jobs/beside", runs=f"{house.done_job},{house.failed_job}"),
     "report": lambda house: address("/report", job=house.done_job),
     "log": lambda house: "/log",
 }
