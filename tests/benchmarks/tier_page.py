@@ -123,9 +123,18 @@ def measure(kind: str, db: Database, scale: Scale, *, views: int) -> Viewed:
     with db.write() as connection:
         connection.exec_driver_sql("ANALYZE")
     with site_over(db) as url:
+        spent = time.process_time()
         first, html = view(url)
+        spent = time.process_time() - spent
         others = [view(url)[0] for _ in range(views)]
-    return Viewed(kind=kind, pairs=pairs, first=first, median=quantile(others, 0.5), bytes=len(html.encode()))
+    return Viewed(
+        kind=kind,
+        pairs=pairs,
+        first=first,
+        median=quantile(others, 0.5),
+        cpu=spent,
+        bytes=len(html.encode()),
+    )
 
 
 def report(found: list[Viewed]) -> str:
