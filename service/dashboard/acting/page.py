@@ -1,4 +1,4 @@
-"""`/tier/act`: what a decision would do, exactly; confirmed, it is done by the functions of the API's routes."""
+"""`/tier/act`: what a decision would do, exactly; once confirmed, done as the API's routes do it."""
 
 from __future__ import annotations
 
@@ -125,9 +125,7 @@ def _done(site: Site, visit: Visit, form: Form, act: Act) -> ChangeOut | Interve
             return _intervened(site, visit, form, act, model, tier)
 
 
-def _intervened(
-    site: Site, visit: Visit, form: Form, act: Act, model: str, tier: str
-) -> InterventionOut:
+def _intervened(site: Site, visit: Visit, form: Form, act: Act, model: str, tier: str) -> InterventionOut:
     if act is Act.SKIP:
         return skip(site.desk, model, tier, forms.intervention_of(form), visit.caller)
     if act is Act.UNSKIP:
