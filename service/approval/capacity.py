@@ -37,7 +37,8 @@ class Room:
         if self.takes is None or self.needs is None or self.needs <= self.takes:
             return None
         return (
-            f"healthy backends of {tier!r} take {self.takes} requests at once (max_concurrency) < {self.needs}, "
+            f"healthy backends of {tier!r} take {self.takes} requests at once (max_concurrency) < "
+            f"{self.needs}, "
             f"which {self.share} % of the clients may have"
         )
 

@@ -38,7 +38,7 @@ async def document(terms: IssuerTerms, uri: str) -> object:
 async def granted(
     terms: IssuerTerms, uri: str, form: Mapping[str, str], *, headers: Mapping[str, str]
 ) -> Mapping[str, object]:
-    """The JSON object that answers a form. Refused where it is an error of RFC 6749; Unusable, httpx.HTTPError."""
+    """The JSON object that answers a form. Refused for an error of RFC 6749; Unusable, httpx.HTTPError."""
     sent = {"content-type": "application/x-www-form-urlencoded", **headers}
     status, text = await _asked(terms, uri, "POST", sent, urlencode(form).encode())
     if status not in (200, 400, 401):

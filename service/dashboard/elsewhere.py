@@ -1,6 +1,6 @@
 """`/login/oidc`: somebody logs in at an issuer of `api.oidc`, and comes back with a session.
 
-The errand lies in a cookie that goes along when the issuer sends the browser back (SameSite=Lax). The one of a
+The errand lies in a cookie that goes along when the issuer sends the browser back (SameSite=Lax). That of a
 session is Strict, and browsers do not send such a one on a redirect from elsewhere: who comes back is
 answered with a page that leads on.
 """

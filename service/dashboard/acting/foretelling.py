@@ -189,11 +189,7 @@ def _intervention(desk: Desk, act: Act, model: str, tier: str) -> Foretold:
 def _targets(standing: Standing) -> tuple[str, ...]:
     """The baseline, and every approved tier below the one that serves."""
     serving = standing.ladder.rung(highest(standing))
-    return tuple(
-        rung.tier.name
-        for rung in standing.rungs[:serving]
-        if not rung.position or rung.approved
-    )
+    return tuple(rung.tier.name for rung in standing.rungs[:serving] if not rung.position or rung.approved)
 
 
 def _steps(desk: Desk, plan: Plan, tier: str) -> tuple[int, ...]:

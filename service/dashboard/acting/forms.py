@@ -74,6 +74,7 @@ def _body(kind: type[_B], **fields: Any) -> _B:
         return kind(**fields)
     except ValidationError as error:
         told = "; ".join(
-            f"{'.'.join(str(step) for step in wrong['loc'][:1])}: {wrong['msg']}" for wrong in error.errors()[:4]
+            f"{'.'.join(str(step) for step in wrong['loc'][:1])}: {wrong['msg']}"
+            for wrong in error.errors()[:4]
         )
         raise Problem(422, "invalid_request", told, hint="correct the field, then confirm") from None

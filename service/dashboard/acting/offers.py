@@ -67,7 +67,7 @@ class Offer:
 
 
 def offers(standing: Standing, rung: Rung, policy: Policy) -> tuple[Offer, ...]:
-    """In the order in which they are shown; none for the baseline, but to roll back from it there is nothing."""
+    """In the order in which they are shown; none for the baseline."""
     model, tier = standing.ladder.model, rung.tier.name
     return tuple(
         Offer(act=act, href=address(PATH, model=model, tier=tier, do=act.value))
