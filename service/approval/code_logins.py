@@ -1,8 +1,8 @@
 """Logging in at an issuer: its authorization code, by a browser, becomes an ID token, by us.
 
 OpenID Connect Core 3.1 with PKCE (RFC 7636, S256), `state` and `nonce`. The browser takes an errand along
-that nobody else can use: what comes back must be of this errand (`state`), the code is worth nothing without its
-`verifier`, and the ID token names its `nonce`. Where browsers come back to is said by the configuration.
+that nobody else can use: what comes back must be of this errand (`state`), the code is worth nothing without
+its `verifier`, and the ID token names its `nonce`. The configuration says where browsers come back to.
 """
 
 from __future__ import annotations

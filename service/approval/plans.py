@@ -112,9 +112,8 @@ class Plan:
                 409,
                 "target_no_room" if health.can_serve else "target_unhealthy",
                 f"{lack}: the route stays",
-        return tuple(
-            f"a backend of {health.tier!r} is down: {url}: {why}" for url, why in health.down.items()
-        )
+                hint="start backends or choose another tier; a rollback, rejection or revocation "
+                "can be forced",
             )
         return tuple(
             f"a backend of {health.tier!r} is down: {url}: {why}" for url, why in health.down.items()
