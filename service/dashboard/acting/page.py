@@ -15,8 +15,8 @@ from service.approval.interventions import restore_alpha, skip, unskip
 from service.approval.problem_codes import title_of
 from service.approval.schemas import ChangeOut, InterventionOut
 from service.dashboard.acting import forms
-from service.dashboard.acting.foretelling import foretell
-from service.dashboard.acting.offers import PATH, Act, offers
+from service.dashboard.acting.foretelling import Foretold, foretell
+from service.dashboard.acting.offers import PATH, Act, Offer, offers
 from service.dashboard.site import Site
 from service.dashboard.visit import Form, Visit, address
 
@@ -66,7 +66,9 @@ def _page(
 ) -> Response:
     """What it would do now; `problem` is why it was not done a moment ago."""
     status = 200 if problem is None else problem.status
-    told, instead, refusal = None, (), None
+    told: Foretold | None = None
+    instead: tuple[Offer, ...] = ()
+    refusal: Problem | None = None
     try:
         told = foretell(site.desk, act, model, tier, actor=visit.caller.name, to=to or None)
     except Problem as found:
