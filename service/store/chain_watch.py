@@ -58,9 +58,7 @@ class ChainWatch:
             if self._caught_up and not self._stopped:
                 self._broken = None  # what was found before is not there any more
                 self._read_again(connection, now)
-            return ChainState(
-                head=head or START, checked=self._tip, broken=self._broken, since=self._since
-            )
+            return ChainState(head=head or START, checked=self._tip, broken=self._broken, since=self._since)
 
     def _begin(self, now: float | None) -> None:
         """From the first row; what was found before stays told until all rows are found to hold."""

@@ -30,7 +30,6 @@ ABSENT = frozenset(
 """Keys that are absent by default; what is shown is an example."""
 
 
-
 def switched_on(text: str) -> str:
     """Every setting that is commented out taken in; prose has one space after its `#`."""
     while True:
