@@ -18,6 +18,7 @@ PATHS = {
     "/api/v1/models/{model}/tiers/{tier}/capacity": {"get"},
     "/api/v1/models/{model}/tiers/{tier}/approval": {"put", "delete"},
     "/api/v1/models/{model}/tiers/{tier}/skip": {"post", "delete"},
+    "/api/v1/models/{model}/tiers/{tier}/reject": {"post"},
     "/api/v1/models/{model}/tiers/{tier}/restore-alpha": {"post"},
     "/api/v1/models/{model}/rollback": {"post"},
     "/api/v1/models/{model}/decisions": {"get"},
