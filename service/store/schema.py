@@ -23,8 +23,8 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = 6
-UPGRADABLE = frozenset({3, 5})
+VERSION = 7
+UPGRADABLE = frozenset({3, 5, 6})
 """Older versions that `tiergate recount --upgrade` makes into this one."""
 
 metadata = MetaData()

@@ -76,17 +76,21 @@ def test_its_evidence_is_counted_again_from_its_pairs(old, unit_of):
     assert upgrade(old) is None
 
 
-ADDED_SINCE_5 = ("corpus", "corpus_strata", "kept_answers", "resends")
+ADDED_SINCE_6 = ("looks_taken", "engine_readings", "prompt_prefixes")
+ADDED_SINCE_5 = ("corpus", "corpus_strata", "kept_answers", "resends", *ADDED_SINCE_6)
 
 
-def test_version_5_lacks_tables_alone_and_nothing_is_counted_again(empty_database_url, unit_of):
+@pytest.mark.parametrize(("version", "added"), [(5, ADDED_SINCE_5), (6, ADDED_SINCE_6)])
+def test_later_versions_lack_tables_alone_and_nothing_is_counted_again(
+    empty_database_url, unit_of, version, added
+):
     database = open_database(empty_database_url)
     record(database, capture_id="c1", owner="w", units=[unit_of("c1", "pf")], at=1.0)
     with database.write() as connection:
-        for name in ADDED_SINCE_5:
+        for name in added:
             connection.exec_driver_sql(f"DROP TABLE {name}")
-        connection.execute(update(schema.schema_version).values(version=5))
-    with pytest.raises(StoreUnusable, match=r"version 5.*run `tiergate recount --upgrade`"):
+        connection.execute(update(schema.schema_version).values(version=version))
+    with pytest.raises(StoreUnusable, match=rf"version {version}.*run `tiergate recount --upgrade`"):
         open_database(empty_database_url)
     assert upgrade(empty_database_url) == 0
     again = open_database(empty_database_url)
