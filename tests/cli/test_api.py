@@ -74,6 +74,16 @@ def test_what_a_decision_needs_is_loaded_before_it_listens(
         assert "/scipy/optimize/_zeros" in Path(f"/proc/{process.pid}/maps").read_text()
 
 
+def test_what_is_loaded_for_good_is_out_of_the_collectors_sight() -> None:
+    code = (
+        "import gc, service.approval.app; from service.cli.api import settle; settle(); "
+        "print(gc.get_freeze_count(), len(gc.get_objects()))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    frozen, seen = map(int, told.split())
+    assert frozen > 100 * seen
+
+
 def test_it_answers_and_stops_in_order(tmp_path: Path, valkey: ValkeyServer, free_port: int) -> None:
     with running(tmp_path, valkey.url, free_port) as (process, url):
         with httpx.Client(base_url=url, trust_env=False) as client:
