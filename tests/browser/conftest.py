@@ -44,9 +44,9 @@ def _program() -> str | None:
     return named or next((found for name in NAMES if (found := shutil.which(name))), None)
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for the package: it ends before an event loop of another test begins."""
+    """One for each module: it ends before an event loop of another test begins."""
     program = _program()
     if program is None:
         pytest.skip(
@@ -60,7 +60,7 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where screenshots go."""
     named = os.environ.get("TIERGATE_SCREENSHOTS")
@@ -69,7 +69,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="module")
 def built(
     chromium: Browser, furnished: tuple[Path, House], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Built]:
