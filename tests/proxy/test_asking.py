@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from service.fleet import Backend
-from service.proxy.traffic.asking import NoAnswer, ask_page
+from service.proxy.traffic.asking import NoAnswer, NoTime, ask_page
 from service.proxy.traffic.pool import Server
 from tests.ports import free_port
 from tests.proxy.scripted import Peer, Received
@@ -68,5 +68,5 @@ async def test_nobody_there_and_nobody_who_speaks_are_told_apart(start_backend: 
         assert await peer.gone()
 
     silent = Server(Backend(url=(await start_backend(script)).url))
-    with pytest.raises(NoAnswer, match=r"^timed out$"):
+    with pytest.raises(NoTime, match=r"^timed out$"):
         await ask_page(silent, "/metrics", seconds=0.1, longest=100)

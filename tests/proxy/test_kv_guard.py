@@ -9,7 +9,7 @@ import pytest
 
 from service.engines.pressure import Pressure
 from service.fleet import KvGuard, Ladder, Limits, Route
-from service.proxy.traffic.kv_guard import Gate
+from service.proxy.traffic.kv_guard import Gate, Silence
 from service.proxy.traffic.pool import Server
 from service.proxy.traffic.shares import Share
 from service.proxy.traffic.telling import snapshot
@@ -122,6 +122,19 @@ def test_processes_share_what_is_free() -> None:
     assert [gate(share=Share(place, 2)).told(look, 2) for place in (0, 1)] == [2 + 3, 2 + 2]
 
 
+def test_a_look_that_was_cut_short_found_nothing_out_that_another_has() -> None:
+    silence = Silence(0.0)
+    silence.heard("timed out", hurried=True)
+    assert silence.untold() == "timed out", "better than nothing"
+    silence.heard("answered 404", hurried=False)
+    silence.heard("timed out", hurried=True)
+    assert silence.untold() == "answered 404"
+    silence.heard("timed out", hurried=False)
+    assert silence.untold() is None, "no reason is told twice"
+    silence.heard("refused the connection", hurried=False)
+    assert [silence.untold(), silence.untold()] == ["refused the connection", None]
+
+
 async def test_new_requests_wait_while_it_is_full_and_those_under_way_go_on(
     start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
@@ -208,18 +221,32 @@ async def test_a_tier_whose_caches_are_full_is_not_down(
     assert baseline.came == []
 
 
-async def test_who_waits_too_long_or_behind_too_many_is_told_so(
+async def test_who_comes_behind_too_many_is_told_so(
     start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
     engine = Engine()
-    proxy = await start_proxy(guarded(ladder((await start_backend(engine)).url), queue=1, queue_seconds=0.3))
-    await told(proxy, engine, server_of(proxy), 0.95)
+    proxy = await start_proxy(guarded(ladder((await start_backend(engine)).url), queue=1, queue_seconds=None))
+    server = server_of(proxy)
+    await told(proxy, engine, server, 0.95)
     async with asyncio.TaskGroup() as group:
         clients = Clients(proxy, group)
         await clients.ask("1", "2")
         assert await clients.status("2") == 429
+        assert count(proxy, "queue_refusals", model="m", reason="full") == 1
+        await told(proxy, engine, server, 0.1)
+        await engine.until_there("1")
+        engine.answer("1")
+    assert engine.came == ["1"]
+
+
+async def test_who_waits_too_long_is_told_so(start_backend: StartBackend, start_proxy: StartProxy) -> None:
+    engine = Engine()
+    proxy = await start_proxy(guarded(ladder((await start_backend(engine)).url), queue_seconds=0.1))
+    await told(proxy, engine, server_of(proxy), 0.95)
+    async with asyncio.TaskGroup() as group:
+        clients = Clients(proxy, group)
+        await clients.ask("1")
         assert await clients.status("1") == 429
-    assert count(proxy, "queue_refusals", model="m", reason="full") == 1
     assert count(proxy, "queue_refusals", model="m", reason="timeout") == 1
 
 
@@ -239,20 +266,41 @@ async def test_who_falls_silent_holds_nobody_back_any_more_and_that_is_counted(
     engine.always = page(0.95, 4.0)
     proxy = await start_proxy(guarded(ladder((await start_backend(engine)).url), replace(GUARD, stale=1.0)))
     server = server_of(proxy)
-    await eventually(lambda: server.is_shut)
+    await eventually(lambda: gauges(proxy, server) == {"kv_guard_closed": 1, "kv_guard_blind": 0})
     async with asyncio.TaskGroup() as group:
         clients = Clients(proxy, group)
         await clients.ask("1")
-        assert gauges(proxy, server) == {"kv_guard_closed": 1, "kv_guard_blind": 0}
         engine.always = NO_PAGE
         await engine.until_there("1")
-        assert gauges(proxy, server) == {"kv_guard_closed": 0, "kv_guard_blind": 1}
+        await eventually(lambda: gauges(proxy, server) == {"kv_guard_closed": 0, "kv_guard_blind": 1})
         engine.answer("1")
     assert count(proxy, "kv_guard_looks", backend=server.url, outcome="silent") > 0
-    assert "does not tell its KV cache, so that its guard is open: answered 404" in caplog.text
+    await eventually(
+        lambda: "does not tell its KV cache, so that its guard is open: answered 404" in caplog.text
+    )
     engine.always = page(0.95, 4.0)
-    await eventually(lambda: server.is_shut)
-    assert not server.is_unheard
+    await eventually(lambda: server.is_shut and not server.is_unheard)
+
+
+async def test_the_reason_told_is_not_that_the_last_look_had_no_time(
+    start_backend: StartBackend, start_proxy: StartProxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = Engine()
+    engine.pages.append(NO_PAGE)  # and from then on it hangs
+    proxy = await start_proxy(guarded(ladder((await start_backend(engine)).url), replace(GUARD, stale=0.5)))
+    await eventually(lambda: server_of(proxy).is_unheard)
+    await eventually(lambda: "its guard is open: answered 404" in caplog.text)
+
+
+async def test_a_word_holds_nobody_back_for_longer_than_it_counts_whenever_the_next_look_is(
+    start_backend: StartBackend, start_proxy: StartProxy
+) -> None:
+    engine = Engine()
+    engine.always = page(0.95, 4.0)
+    guard = replace(GUARD, every=600.0, stale=0.5)
+    proxy = await start_proxy(guarded(ladder((await start_backend(engine)).url), guard))
+    await eventually(lambda: server_of(proxy).is_unheard)
+    assert server_of(proxy).most is None
 
 
 def gauges(proxy: Proxy, server: Server) -> dict[str, float]:
@@ -271,7 +319,7 @@ async def test_an_engine_that_has_no_such_metric_is_said_to_tell_nothing(
     engine.always = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nx 1"
     proxy = await start_proxy(guarded(ladder((await start_backend(engine)).url), replace(GUARD, stale=0.02)))
     await eventually(lambda: server_of(proxy).is_unheard)
-    assert "its /metrics has no usage of a KV cache" in caplog.text
+    await eventually(lambda: "its guard is open: its /metrics has no usage of a KV cache" in caplog.text)
     async with asyncio.TaskGroup() as group:
         clients = Clients(proxy, group)
         await clients.ask("1")

@@ -17,6 +17,10 @@ class NoAnswer(Exception):
     """A backend did not say what it was asked for; why, in a few words."""
 
 
+class NoTime(NoAnswer):
+    """What it would have said is not known: it was not given the time."""
+
+
 def question(server: Server, path: str) -> bytes:
     """GET of a path, with the backend's key and headers."""
     headers = [(b"host", server.authority), (b"user-agent", b"tiergate"), (b"connection", b"close")]
@@ -36,7 +40,7 @@ async def opened(server: Server) -> tuple[asyncio.StreamReader, asyncio.StreamWr
 
 
 async def ask_page(server: Server, path: str, *, seconds: float, longest: int) -> bytes:
-    """The body of its 200 to GET; NoAnswer for any other, beyond `longest` bytes, or for none in time."""
+    """The body of its 200 to GET; NoAnswer for any other, or beyond `longest` bytes; NoTime: none in time."""
     try:
         async with asyncio.timeout(seconds):
             reader, writer = await opened(server)
@@ -45,6 +49,8 @@ async def ask_page(server: Server, path: str, *, seconds: float, longest: int) -
                 return await _page(reader, longest)
             finally:
                 writer.transport.abort()
+    except TimeoutError as error:
+        raise NoTime(why_unreached(error)) from error
     except OSError as error:
         raise NoAnswer(why_unreached(error)) from error
     except ValueError as error:

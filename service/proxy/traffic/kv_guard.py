@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from service.engines.pressure import Pressure, pressure
 from service.fleet import KvGuard
 from service.proxy.traffic.access_lines import address
-from service.proxy.traffic.asking import NoAnswer, ask_page
+from service.proxy.traffic.asking import NoAnswer, NoTime, ask_page
 from service.proxy.traffic.pool import Server
 from service.proxy.traffic.shares import Share
 
@@ -65,52 +65,93 @@ class Gate:
         return outstanding + self._share.part(max(room, 1))
 
 
+class Silence:
+    """From a backend's last word on: when that holds nobody back any more, why there is no other. Pure."""
+
+    __slots__ = ("_is_sure", "_said", "_why", "ends")
+
+    def __init__(self, ends: float) -> None:
+        self.ends = ends
+        """Monotonic."""
+        self._why: str | None = None
+        self._is_sure = False
+        self._said: set[str] = set()
+
+    def heard(self, why: str, *, hurried: bool) -> None:
+        """What a look came to. One that was cut short (`hurried`) found nothing out that another has."""
+        if not hurried or not self._is_sure:
+            self._why, self._is_sure = why, not hurried
+
+    def untold(self) -> str | None:
+        """Why, where that has not been said yet."""
+        if self._why is None or self._why in self._said:
+            return None
+        self._said.add(self._why)
+        return self._why
+
+
 async def watch_forever(plane: DataPlane, server: Server, guard: KvGuard) -> None:
     """Look again and again, until cancelled; a word older than `guard.stale` holds nobody back."""
     gate = Gate(guard, plane.share)
-    heard = time.monotonic()
+    silence = Silence(time.monotonic() + guard.stale)
     try:
         while True:
-            left = heard + guard.stale - time.monotonic()
-            look, why = await _look(server, min(PATIENCE_SECONDS, left if left > 0 else guard.stale))
-            plane.meters.count(
-                "kv_guard_looks", ("backend", server.url), ("outcome", "silent" if look is None else "told")
-            )
-            if look is not None:
-                heard = time.monotonic()
-                if server.is_unheard:
-                    server.is_unheard = False
-                    _log.warning("backend %s tells its KV cache again", address(server.url))
-                server.keep_to(gate.told(look, server.outstanding))
-            elif time.monotonic() >= heard + guard.stale and not server.is_unheard:
+            left = silence.ends - time.monotonic()
+            if left <= 0 and not server.is_unheard:
                 gate = Gate(guard, plane.share)
                 server.is_unheard = True
                 server.keep_to(None)
+                _let_go_on(plane)
+            if server.is_unheard and (why := silence.untold()) is not None:
                 _log.warning(
                     "backend %s does not tell its KV cache, so that its guard is open: %s",
                     address(server.url),
                     why,
                 )
-            if plane.crowd is not None:
-                plane.crowd.call()
-            await asyncio.sleep(guard.every * random.uniform(0.8, 1.2))  # processes must not ask in step
+            # Once open it holds nobody back, and has time to find out why.
+            seconds = PATIENCE_SECONDS if server.is_unheard else min(PATIENCE_SECONDS, left)
+            look = await _look(server, seconds)
+            plane.meters.count(
+                "kv_guard_looks",
+                ("backend", server.url),
+                ("outcome", "told" if isinstance(look, Pressure) else "silent"),
+            )
+            if isinstance(look, Pressure):
+                silence = Silence(time.monotonic() + guard.stale)
+                if server.is_unheard:
+                    server.is_unheard = False
+                    _log.warning("backend %s tells its KV cache again", address(server.url))
+                server.keep_to(gate.told(look, server.outstanding))
+                _let_go_on(plane)
+            else:
+                hurried = isinstance(look, NoTime) and seconds < PATIENCE_SECONDS
+                silence.heard(str(look), hurried=hurried)
+            pause = guard.every * random.uniform(0.8, 1.2)  # processes must not ask in step
+            if not server.is_unheard:
+                pause = max(0.0, min(pause, silence.ends - time.monotonic()))
+            await asyncio.sleep(pause)
     finally:
         # However it ends: a guard that nobody opens any more would shut clients out for good.
         server.is_unheard = False
         server.keep_to(None)
 
 
-async def _look(server: Server, seconds: float) -> tuple[Pressure | None, str]:
+def _let_go_on(plane: DataPlane) -> None:
+    if plane.crowd is not None:
+        plane.crowd.call()
+
+
+async def _look(server: Server, seconds: float) -> Pressure | NoAnswer:
     """What it tells, or why it tells nothing."""
     try:
         page = await ask_page(server, PAGE, seconds=seconds, longest=LONGEST_PAGE)
         look = pressure(page.decode("utf-8", "replace"))
     except NoAnswer as error:
-        return None, str(error)
+        return error
     except Exception as error:  # of any kind: who looks no more would leave the guard as it is
         _log.exception("backend %s: its metrics could not be read", address(server.url))
-        return None, str(error)
-    return look, f"its {PAGE} has no usage of a KV cache"
+        return NoAnswer(str(error))
+    return look if look is not None else NoAnswer(f"its {PAGE} has no usage of a KV cache")
 
 
 class KvWatches:
