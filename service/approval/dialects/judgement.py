@@ -59,7 +59,10 @@ class Judgement:
     evidence_age: float | None
     """Seconds since the first counted pair; None without evidence."""
     settled: bool
-    """Whether waiting changes nothing: approved, rejected, another artifact, no more pairs to ask for."""
+    """Whether waiting changes nothing: approved, rejected, another artifact, no more pairs to ask for.
+
+    Where nothing names an artifact yet, an approval may.
+    """
 
     @property
     def line(self) -> str:
@@ -75,8 +78,7 @@ def judge(rung: Rung, *, artifact: str | None, basis: Basis, policy: str, now: f
     evidence, verdict = rung.evidence, rung.verdict
     assert evidence is not None, "the baseline has no evidence"
     assert verdict is not None, "the baseline has no verdict"
-    judged = bare((rung.approval and rung.approval.artifact) or rung.tier.declares.get("artifact"))
-    asked = bare(artifact)
+    judged, asked = bare(_artifact(rung)), bare(artifact)
     state, reason = _state(rung, judged=judged, asked=asked, basis=basis, now=now)
     return Judgement(
         state=state,
@@ -90,7 +92,9 @@ def judge(rung: Rung, *, artifact: str | None, basis: Basis, policy: str, now: f
         approved_at=None if rung.approval is None else rung.approval.at,
         expires_at=None if rung.approval is None else rung.approval.expires_at,
         evidence_age=evidence.age_seconds,
-        settled=state is not State.INCONCLUSIVE or asked not in (None, judged) or verdict.not_shown,
+        settled=state is not State.INCONCLUSIVE
+        or (None not in (asked, judged) and asked != judged)
+        or verdict.not_shown,
     )
 
 
@@ -105,6 +109,13 @@ def one_sentence(text: str) -> str:
     if len(line) > LONGEST_REASON:
         line = line[: LONGEST_REASON - 1].rstrip() + "…"
     return line if line.endswith((".", "…", "!", "?")) else f"{line}."
+
+
+def _artifact(rung: Rung) -> str | None:
+    """What the evidence of this epoch is about: an approval of another one names what was measured then."""
+    approval, verdict = rung.approval, rung.verdict
+    named = approval.artifact if approval and verdict and approval.epoch == verdict.epoch else None
+    return named or rung.tier.declares.get("artifact")
 
 
 def _state(

@@ -110,10 +110,31 @@ def test_a_digest_is_the_same_however_it_is_written(asked: str) -> None:
     assert judged(rung(ACCEPT), artifact=asked, basis=Basis.VERDICT).state is APPROVED
 
 
-def test_an_artifact_that_nothing_names_was_not_measured() -> None:
+def test_an_artifact_that_nothing_names_was_not_measured_and_may_be_named_yet() -> None:
     unnamed = rung(ACCEPT, approval(artifact=None), declared=None)
     assert judged(unnamed, artifact=ONE).state is INCONCLUSIVE
+    assert not judged(unnamed, artifact=ONE).settled
+    assert not judged(rung(ACCEPT, declared=None), artifact=ONE).settled
     assert judged(unnamed).state is APPROVED
+
+
+@pytest.mark.parametrize("basis", list(Basis))
+def test_an_approval_of_another_epoch_names_no_artifact_of_this_one(basis: Basis) -> None:
+    earlier = approval(epoch="e0", artifact=ONE)
+    unnamed = judged(rung(ACCEPT, earlier, declared=None), artifact=ONE, basis=basis)
+    assert unnamed.state is INCONCLUSIVE
+    assert unnamed.reason.startswith("not evaluated: artifact")
+    assert unnamed.artifact is None
+    declared = judged(rung(ACCEPT, earlier, declared=OTHER), artifact=OTHER, basis=basis)
+    assert declared.state is (APPROVED if basis is Basis.VERDICT else INCONCLUSIVE)
+    assert (declared.artifact, declared.settled) == (OTHER, basis is Basis.VERDICT)
+    assert judged(rung(ACCEPT, earlier, declared=OTHER), artifact=ONE, basis=basis).state is INCONCLUSIVE
+
+
+def test_an_approval_that_expired_in_this_epoch_still_names_what_was_measured() -> None:
+    over = rung(ACCEPT, approval(expires_at=NOW), declared=None)
+    assert judged(over, artifact=ONE, basis=Basis.VERDICT).state is APPROVED
+    assert judged(over, artifact=OTHER, basis=Basis.VERDICT).state is INCONCLUSIVE
 
 
 def test_what_the_guard_took_out_is_rejected_until_an_approval_against_that() -> None:
