@@ -119,7 +119,8 @@ def _unseen(request: Request, answer: Answer) -> Score | None:
     """To the token limit, and nothing to be seen: engines leave out padding and other special tokens, which
     a model writes for ever once its logits are no numbers. Thinking that is not shown is no sign."""
     seen = answer.text or answer.reasoning or answer.tool_calls or answer.refusal
-    if seen or answer.finish_reason != "length" or request.body.get("include_reasoning") is False:
+    hidden = answer.reasoning_hidden or request.body.get("include_reasoning") is False
+    if seen or hidden or answer.finish_reason != "length":
         return None
     unseen = (answer.completion_tokens or 0) - (answer.reasoning_tokens or 0)
     if unseen < _UNSEEN:

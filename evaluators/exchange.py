@@ -187,11 +187,14 @@ class Answer:
     refusal: str | None = None
     """The refusal field or content part, when the engine says so itself."""
     prompt_tokens: int | None = None
+    """All of the prompt, whatever of it came from a cache."""
     completion_tokens: int | None = None
     cached_tokens: int | None = None
     """Of the prompt, served from the engine's prefix cache; None where it does not say."""
     reasoning_tokens: int | None = None
     """Of those completed, thought and perhaps not shown; None where the engine does not say."""
+    reasoning_hidden: bool = False
+    """The answer itself says that there was thinking which it does not show, or not all of it."""
     broken_logprobs: int = 0
     """Tokens written whose log probability is no finite number; only where a request asks for these."""
 

@@ -27,8 +27,11 @@ class Output(ABC):
         self.failure = False
         """The engine gave up, and says so in the stream."""
         self.tokens: int | None = None
+        """Written, as the engine counts them; None where it does not say."""
         self.prompt_tokens: int | None = None
+        """All of the prompt."""
         self.cached_tokens: int | None = None
+        """Of the prompt, from the engine's prefix cache."""
         self.written = 0
         """Bytes of output so far, in UTF-8."""
 
@@ -142,7 +145,13 @@ class ResponsesOutput(Output):
 class MessagesOutput(Output):
     """Anthropic messages."""
 
-    __slots__ = ()
+    __slots__ = ("_created", "_fresh")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._fresh: int | None = None
+        self._created: int | None = None
+        """Tokens of the prompt that went into the cache."""
 
     def take(self, event: Event) -> bool:
         kind = event.get("type")
@@ -160,10 +169,14 @@ class MessagesOutput(Output):
         return False
 
     def _usage(self, usage: Event | None) -> None:
+        """`input_tokens` are only those that no cache has to do with (`wire.messages`)."""
         if usage:
             self.tokens = _count(usage.get("output_tokens"), self.tokens)
-            self.prompt_tokens = _count(usage.get("input_tokens"), self.prompt_tokens)
+            self._fresh = _count(usage.get("input_tokens"), self._fresh)
+            self._created = _count(usage.get("cache_creation_input_tokens"), self._created)
             self.cached_tokens = _count(usage.get("cache_read_input_tokens"), self.cached_tokens)
+            if self._fresh is not None:
+                self.prompt_tokens = self._fresh + (self.cached_tokens or 0) + (self._created or 0)
 
 
 OUTPUTS: Mapping[Endpoint, Callable[[], Output]] = {

@@ -21,6 +21,9 @@ _FINISH = {
     "model_context_window_exceeded": "length",
 }
 """Stop reasons in OpenAI's words; `refusal`, `pause_turn` and what comes later keep their own."""
+_CACHED = ("cache_read_input_tokens", "cache_creation_input_tokens")
+"""Beside `input_tokens`, not within: so Anthropic's prompt caching defines it, and vLLM since its pull
+request 40912. Engines that do not tell leave them out."""
 
 
 def read_request(body: Mapping[str, Json]) -> Request:
@@ -176,6 +179,7 @@ class MessagesAnswer:
         texts: list[str] = []
         thoughts: list[str] = []
         calls: list[ToolCall] = []
+        hidden = False
         for block in sorted(self._blocks, key=lambda block: block.place):
             type = block.start.get("type")
             if type == "text":
@@ -183,6 +187,9 @@ class MessagesAnswer:
             elif type == "thinking":
                 begun = shapes.text(block.start.get("thinking"), "thinking of a block")
                 thoughts.append(shapes.joined([begun, *block.pieces]))
+                hidden |= not thoughts[-1]  # asked for with `display: omitted`
+            elif type == "redacted_thinking":
+                hidden = True
             elif type == "tool_use":
                 calls.append(_call(block.start, _input(block)))
         text, thinking = split_thinking(shapes.joined(texts))
@@ -191,10 +198,17 @@ class MessagesAnswer:
             reasoning=join_thinking(*thoughts, thinking),
             tool_calls=tuple(calls),
             finish_reason=self._stop_reason,
-            prompt_tokens=shapes.count(self._usage.get("input_tokens"), "input_tokens"),
+            prompt_tokens=self._prompt_tokens(),
             completion_tokens=shapes.count(self._usage.get("output_tokens"), "output_tokens"),
             cached_tokens=shapes.told_count(self._usage.get("cache_read_input_tokens")),
+            reasoning_hidden=hidden,
         )
+
+    def _prompt_tokens(self) -> int | None:
+        fresh = shapes.count(self._usage.get("input_tokens"), "input_tokens")
+        if fresh is None:
+            return None
+        return fresh + sum(shapes.told_count(self._usage.get(name)) or 0 for name in _CACHED)
 
 
 def _input(block: _Block) -> str:

@@ -149,6 +149,7 @@ class ResponsesAnswer:
         thoughts: list[str] = []
         calls: list[ToolCall] = []
         without = 0
+        hidden = False
         for entry in self._output():
             item = shapes.mapping(entry, "an item of output")
             type = item.get("type")
@@ -163,6 +164,7 @@ class ResponsesAnswer:
                 calls.append(_call(item))
             elif type == "reasoning":
                 thoughts.append(_thought(item))
+                hidden |= not thoughts[-1]  # encrypted, or left out
         text, thinking = split_thinking("".join(texts))
         usage = shapes.mapping(self._response.get("usage"), "usage")
         return Answer(
@@ -175,6 +177,7 @@ class ResponsesAnswer:
             completion_tokens=shapes.count(usage.get("output_tokens"), "output_tokens"),
             cached_tokens=shapes.detail(usage, "input_tokens_details", "cached_tokens"),
             reasoning_tokens=shapes.detail(usage, "output_tokens_details", "reasoning_tokens"),
+            reasoning_hidden=hidden,
             broken_logprobs=without,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -109,9 +110,10 @@ def test_numbers_that_are_none_show_in_answers_that_came(
     assert HEALTH.score(make_request(), answer).label == label
 
 
-def test_thinking_that_the_request_hides_is_no_sign(make_request: Callable[..., Request]) -> None:
-    hidden = make_request(body={"include_reasoning": False})
-    assert HEALTH.score(hidden, Answer(finish_reason="length", completion_tokens=64)).label == "empty"
+def test_thinking_that_is_hidden_is_no_sign(make_request: Callable[..., Request]) -> None:
+    silent = Answer(finish_reason="length", completion_tokens=64)
+    assert HEALTH.score(make_request(body={"include_reasoning": False}), silent).label == "empty"
+    assert HEALTH.score(make_request(), replace(silent, reasoning_hidden=True)).label == "empty"
 
 
 @pytest.mark.parametrize(

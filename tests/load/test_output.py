@@ -140,13 +140,27 @@ def test_text_thinking_and_input_of_messages_are_output(delta: dict[str, Any], c
     assert reader(Endpoint.MESSAGES).take(event) is carries
 
 
-def test_messages_tell_usage_at_the_start_and_at_the_end() -> None:
+@pytest.mark.parametrize(
+    ("begin", "end", "prompt", "cached"),
+    [
+        ({"input_tokens": 5}, {}, 5, None),
+        ({"input_tokens": 5, "cache_read_input_tokens": 2}, {}, 7, 2),
+        ({"input_tokens": 5, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}, {}, 11, 2),
+        ({"input_tokens": 5, "cache_creation_input_tokens": 4}, {}, 9, None),
+        # the engine knows only at the end what came from its cache
+        ({"input_tokens": 7}, {"input_tokens": 5, "cache_read_input_tokens": 2}, 7, 2),
+        ({}, {"cache_read_input_tokens": 2}, None, 2),
+    ],
+)
+def test_messages_tell_usage_at_the_start_and_at_the_end_the_cached_apart(
+    begin: dict[str, int], end: dict[str, int], prompt: int | None, cached: int | None
+) -> None:
     read = reader(Endpoint.MESSAGES)
-    usage = {"input_tokens": 5, "output_tokens": 1, "cache_read_input_tokens": 2}
-    read.take({"type": "message_start", "message": {"usage": usage}})
+    read.take({"type": "message_start", "message": {"usage": {**begin, "output_tokens": 1}}})
     assert not read.ended
-    read.take({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 9}})
-    assert (read.ended, read.tokens, read.prompt_tokens, read.cached_tokens) == (True, 9, 5, 2)
+    usage = {**end, "output_tokens": 9}
+    read.take({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage})
+    assert (read.ended, read.tokens, read.prompt_tokens, read.cached_tokens) == (True, 9, prompt, cached)
 
 
 @pytest.mark.parametrize("event", [[], 3, "x", {"choices": 3}, {"choices": [7]}, {"choices": [{"delta": 3}]}])

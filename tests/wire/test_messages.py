@@ -247,9 +247,63 @@ def test_a_body_that_is_no_message_is_unreadable(body: Any, read_whole: Read) ->
 
 
 def test_blocks_that_say_nothing_to_us_are_passed_over(read_whole: Read) -> None:
-    blocks = [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "hi"}]
+    blocks = [{"type": "server_tool_use", "id": "1"}, {"type": "text", "text": "hi"}]
     found = read_whole({"content": blocks, "stop_reason": "end_turn"}, path=PATH)
     assert found == Answer(text="hi", finish_reason="stop")
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [{"type": "redacted_thinking", "data": "x"}],
+        [{"type": "thinking", "thinking": "", "signature": "x"}],
+        [{"type": "thinking", "thinking": "Let me"}, {"type": "redacted_thinking", "data": "x"}],
+    ],
+)
+def test_thinking_that_is_not_shown_is_told(
+    blocks: list[dict[str, Any]], read_whole: Read, read_stream: Read
+) -> None:
+    whole = read_whole({"content": blocks, "stop_reason": "max_tokens"}, path=PATH)
+    assert isinstance(whole, Answer)
+    assert (whole.reasoning_hidden, whole.finish_reason) == (True, "length")
+    streamed = read_stream(
+        BEGIN, *(start(i, **block) for i, block in enumerate(blocks)), ending("max_tokens"), STOP, path=PATH
+    )
+    assert isinstance(streamed, Answer)
+    assert streamed.reasoning_hidden
+
+
+def test_thinking_that_is_shown_is_not_unseen(read_whole: Read, read_stream: Read) -> None:
+    block = {"type": "thinking", "thinking": "Let me", "signature": "x"}
+    whole = read_whole({"content": [block], "stop_reason": "max_tokens"}, path=PATH)
+    assert whole == Answer(reasoning="Let me", finish_reason="length")
+    streamed = read_stream(
+        BEGIN,
+        start(0, type="thinking", thinking=""),
+        delta(0, thinking="Let me"),
+        ending("max_tokens"),
+        path=PATH,
+    )
+    assert isinstance(streamed, Answer)
+    assert not streamed.reasoning_hidden
+
+
+@pytest.mark.parametrize(
+    ("usage", "prompt", "cached"),
+    [
+        ({"input_tokens": 5}, 5, None),
+        ({"input_tokens": 5, "cache_read_input_tokens": 2}, 7, 2),
+        ({"input_tokens": 5, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 4}, 9, 0),
+        ({"input_tokens": 5, "cache_read_input_tokens": None, "cache_creation_input_tokens": "x"}, 5, None),
+        ({"cache_read_input_tokens": 2}, None, 2),
+    ],
+)
+def test_a_prompt_is_counted_whole_whatever_came_from_the_cache(
+    usage: dict[str, Any], prompt: int | None, cached: int | None, read_whole: Read
+) -> None:
+    found = read_whole({"content": [], "stop_reason": "end_turn", "usage": usage}, path=PATH)
+    assert isinstance(found, Answer)
+    assert (found.prompt_tokens, found.cached_tokens) == (prompt, cached)
 
 
 def test_blocks_that_share_an_index_or_have_none_are_kept_apart(read_stream: Read) -> None:

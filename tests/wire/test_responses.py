@@ -189,11 +189,14 @@ def test_a_stream_without_its_last_event_is_cut_off(read_stream: Read) -> None:
 def test_refusals_shown_thinking_and_arguments_as_objects_are_read(read_whole: Read) -> None:
     refused = {"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}
     thought = {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "deep"}], "summary": []}
-    empty = {"type": "reasoning", "summary": []}
+    empty = {"type": "reasoning", "summary": [], "encrypted_content": "x"}
     call = {**CALL, "arguments": {"x": 1}}
     found = read_whole(response(refused, thought, empty, call, {"type": "web_search_call"}), path=PATH)
     assert isinstance(found, Answer)
-    assert (found.refusal, found.reasoning) == ("no", "deep")
+    assert (found.refusal, found.reasoning, found.reasoning_hidden) == ("no", "deep", True)
+    shown = read_whole(response(refused, thought, call), path=PATH)
+    assert isinstance(shown, Answer)
+    assert not shown.reasoning_hidden
     assert found.tool_calls[0].arguments == '{"x":1}'
 
 
