@@ -68,7 +68,7 @@ def test_the_proxy_waits_for_nothing() -> None:
     assert COMPOSE["services"]["proxy"]["depends_on"] == {}
 
 
-def test_the_configuration_it_starts_from_is_valid(tmp_path: Path) -> None:
+def test_the_configuration_it_starts_from_is_valid_and_fits_its_services(tmp_path: Path) -> None:
     key = tmp_path / "capture.key"
     key.write_text("00" * 32)
     environ = {
@@ -79,3 +79,10 @@ def test_the_configuration_it_starts_from_is_valid(tmp_path: Path) -> None:
     }
     settings = load(ROOT / "deploy/compose/tiergate.yaml", environ)
     assert settings.proxy.listen_host == settings.api.host == "0.0.0.0"
+    # the load worker is in a container of its own, where nothing of 127.0.0.1 is the proxy's
+    proxy = settings.proxy
+    assert settings.shadow_job.watch == (f"http://proxy:{proxy.admin_port}",)
+    assert proxy.admin_host == "0.0.0.0"
+    assert "proxy" in proxy.admin_hosts
+    published = [port.split(":")[-1] for port in COMPOSE["services"]["proxy"]["ports"]]
+    assert published == [str(proxy.listen_port)], "the admin address asks for no credentials"
