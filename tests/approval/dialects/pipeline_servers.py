@@ -71,13 +71,15 @@ class GithubServer:
     reports: list[str] = field(default_factory=list)
     decisions: list[tuple[str, str, str]] = field(default_factory=list)
     """Environment, state, comment."""
+    token: str = "ghs_1"
+    """Of the installation; another one ends those given before."""
 
     def answer(self, method: str, path: str, headers: Mapping[str, str], body: Any) -> Reply:
         if re.fullmatch(r"/app/installations/77/access_tokens", path):
-            return (201, {"token": "ghs_1"}, {}) if self._is_app(headers) else (401, {}, {})
+            return (201, {"token": self.token}, {}) if self._is_app(headers) else (401, {}, {})
         if not re.fullmatch(r"/repos/org/serving/actions/runs/\d+/deployment_protection_rule", path):
             return 404, {}, {}
-        if headers.get("authorization") != "Bearer ghs_1":
+        if headers.get("authorization") != f"Bearer {self.token}":
             return 401, {}, {}
         if len(body["comment"]) > 1024:
             return 422, {"message": "comment is too long"}, {}
@@ -108,6 +110,8 @@ class GitlabServer:
     calls: list[str] = field(default_factory=list)
     checks: list[dict[str, Any]] = field(default_factory=list)
     blocked: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    of_others: set[int] = field(default_factory=set)
+    """Deployments that wait for somebody else's approval as well."""
     decided: list[tuple[str, int, str, str]] = field(default_factory=list)
 
     def answer(self, method: str, path: str, headers: Mapping[str, str], body: Any) -> Reply:
@@ -122,12 +126,16 @@ class GitlabServer:
             asked = parse_qs(parts.query)
             assert asked["status"] == ["blocked"]
             waiting = self.blocked.get((unquote(found[1]), asked["environment"][0]), [])
-            return 200, [{"id": each} for each in waiting], {}
+            assert asked["order_by"] == ["id"]
+            ordered = sorted(waiting, reverse=asked.get("sort", ["asc"]) == ["desc"])
+            page = ordered[: min(int(asked.get("per_page", ["20"])[0]), 100)]
+            return 200, [{"id": each} for each in page], {}
         if found := re.fullmatch(r"/api/v4/projects/([^/]+)/deployments/(\d+)/approval", parts.path):
             project, deployment = unquote(found[1]), int(found[2])
             for waiting in self.blocked.values():
                 if deployment in waiting:
-                    waiting.remove(deployment)
+                    if deployment not in self.of_others:
+                        waiting.remove(deployment)
                     self.decided.append((project, deployment, body["status"], body["comment"]))
                     return 201, {"status": body["status"]}, {}
             return 400, {"message": "this deployment is not blocked"}, {}

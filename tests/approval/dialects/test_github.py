@@ -276,6 +276,21 @@ def test_a_refusal_is_not_repeated_and_a_redirect_not_followed(walk: Walk) -> No
     assert {each.state for each in of_tool(walk.api.db, GITHUB)} == {CallbackState.GIVEN_UP}
 
 
+def test_a_token_that_ended_early_is_asked_for_anew_and_one_that_is_wrong_is_not_twice(walk: Walk) -> None:
+    walk.deliver(walk.payload())
+    walk.guard()
+    assert len(walk.github.reports) == 1
+    walk.github.token = "ghs_2"  # the App was installed anew: what the guard has kept is worth nothing
+    walk.approve()
+    walk.guard(after=15)
+    assert [state for _, state, _ in walk.github.decisions] == ["approved"]
+    walk.deliver(walk.payload(deployment={"id": 405}), delivery="d-2")
+    walk.github.failures, walk.github.calls = [(401, {}), (401, {})], []
+    walk.guard(after=15)
+    assert len(walk.github.calls) == 2  # the token that was kept, and the App, which is no App any more
+    assert CallbackState.GIVEN_UP in {each.state for each in of_tool(walk.api.db, GITHUB)}
+
+
 def test_an_answer_is_sent_by_whoever_comes_after_a_guard_that_died(walk: Walk) -> None:
     walk.approve()
     walk.deliver(walk.payload())

@@ -160,6 +160,18 @@ def test_deployments_that_wait_are_approved_once_the_tier_is(walk: Walk) -> None
     assert len(walk.gitlab.decided) == 2
 
 
+def test_deployments_that_nobody_else_approves_hide_none_that_come_later(walk: Walk) -> None:
+    stale = list(range(1, 151))
+    walk.gitlab.blocked[("group/serving", "production")] = [*stale, 500]
+    walk.gitlab.of_others = set(stale)
+    walk.approve()
+    for _ in range(10):
+        walk.guard(after=30)
+    told = [deployment for _, deployment, _, _ in walk.gitlab.decided]
+    assert 500 in told
+    assert len(told) == len(set(told)) == 101  # one more was seen once the latest waited no more
+
+
 def test_deployments_of_a_rejected_tier_are_rejected(walk: Walk) -> None:
     walk.gitlab.blocked[("group/serving", "production")] = [41]
     walk.api.record("w8a8", harm=200)

@@ -27,6 +27,7 @@ APP_SECONDS = 540.0
 SKEW_SECONDS = 60.0
 TOKEN_SECONDS = 3000.0
 """An installation's token is valid for an hour; it is asked for again before."""
+UNAUTHORIZED = 401
 VERSION = "2022-11-28"
 
 
@@ -57,13 +58,17 @@ class Github:
     def _post(self, place: Mapping[str, Any], body: Mapping[str, str]) -> None:
         installation = int(place["installation"])
         path = f"/repos/{place['repository']}/actions/runs/{int(place['run'])}/deployment_protection_rule"
+        was_kept = self._now() < self._tokens.get(installation, ("", 0.0))[1]
         try:
-            self._sender.ask(
-                "POST", path, done=frozenset({200, 204}), body=body, headers=self._as(installation)
-            )
-        except Unanswered:
+            self._ask_as(installation, path, body)
+        except Unanswered as error:
             self._tokens.pop(installation, None)  # it may be what was refused
-            raise
+            if error.status != UNAUTHORIZED or not was_kept:
+                raise
+            self._ask_as(installation, path, body)  # tokens end early: the App was installed anew
+
+    def _ask_as(self, installation: int, path: str, body: Mapping[str, str]) -> None:
+        self._sender.ask("POST", path, done=frozenset({200, 204}), body=body, headers=self._as(installation))
 
     def _as(self, installation: int) -> dict[str, str]:
         token, until = self._tokens.get(installation, ("", 0.0))

@@ -10,8 +10,8 @@ from service.approval.dialects.callbacks.sending import Sender
 from service.store.gate_terms import GitlabTerms
 
 DONE = frozenset({200, 201})
-MOST_DEPLOYMENTS = 20
-"""That wait in one environment and are looked at in one go, the oldest first."""
+MOST_DEPLOYMENTS = 100
+"""That wait in one environment and are looked at, the latest first: what nobody wants any more waits on."""
 
 
 class Gitlab:
@@ -41,7 +41,7 @@ class Gitlab:
         """Deployments to an environment that wait for an approval."""
         found = self._sender.ask(
             "GET",
-            f"/projects/{quote(project, safe='')}/deployments?status=blocked&order_by=id&sort=asc"
+            f"/projects/{quote(project, safe='')}/deployments?status=blocked&order_by=id&sort=desc"
             f"&per_page={MOST_DEPLOYMENTS}&environment={quote(environment, safe='')}",
             done=DONE,
         )

@@ -24,10 +24,22 @@ AGAIN = frozenset({408, 425, 429}) | frozenset(range(500, 600))
 
 
 class Unanswered(Exception):
-    """Asking again may help (`again`), after `pause` seconds at least; a `silent` API is not asked now."""
+    """Asking again may help (`again`), after `pause` seconds at least; a `silent` API is not asked now.
 
-    def __init__(self, problem: str, *, again: bool, pause: float = 0.0, silent: bool = False) -> None:
+    `status` is what was answered, None where nothing was.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        again: bool,
+        pause: float = 0.0,
+        silent: bool = False,
+        status: int | None = None,
+    ) -> None:
         self.problem, self.again, self.pause, self.silent = problem, again, pause, silent
+        self.status = status
         super().__init__(problem)
 
 
@@ -93,6 +105,7 @@ class Sender:
             again=again,
             pause=_pause(answer),
             silent=again,
+            status=answer.status_code,
         )
 
 
