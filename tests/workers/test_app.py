@@ -194,6 +194,27 @@ def test_a_worker_goes_on_when_redis_was_away(
     until(lambda: account(db).processed == 5, 60, lambda: worker.log)
 
 
+def test_a_worker_goes_on_when_redis_was_full(
+    own_valkey: ValkeyServer, db: Database, configured: Configure, backend: Backends
+) -> None:
+    server = backend(lambda asked: Reply(text=GOOD))
+    worker = configured(own_valkey, server.url, server.url).worker("-Q", "replay,guard", "-c", "1")
+    with own_valkey.client() as client:
+        worker.process.send_signal(signal.SIGSTOP)
+        ids = ship(own_valkey.url, orders(2))
+        client.config_set("maxmemory", 1)
+        worker.process.send_signal(signal.SIGCONT)
+        worker.wait_for("command not allowed when used memory > 'maxmemory'")
+        client.config_set("maxmemory", 0)
+        ship(own_valkey.url, orders(3))
+        until(lambda: account(db).processed >= 3, 60, lambda: worker.log)
+        # As if two minutes had passed: the message that was taken then is gone.
+        client.zadd("tiergate:captures:due", dict.fromkeys(ids, time.time()), xx=True)
+    enqueue(own_valkey.url, "workers.tasks.sweep")
+    until(lambda: account(db).processed == 5, 60, lambda: worker.log)
+    assert worker.process.poll() is None
+
+
 def test_beat_and_guard_copy_ledgers_and_republish_routes_that_redis_lost(
     valkey: ValkeyServer, db: Database, configured: Configure, redis_client: redis.Redis
 ) -> None:
