@@ -20,6 +20,8 @@ MOST_FAILURES = 10
 WINDOW_SECONDS = 60.0
 MOST_REMEMBERED = 4096
 """Addresses, and secrets that were right."""
+RIGHT_OF = {401: False, 403: True}
+"""Whether the secret was right, by the status of a refusal that says so."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -51,13 +53,17 @@ class Failures:
         )
 
     def looked_up(self, peer: str, secret: str, find: Callable[[str], _V | None]) -> _V | None:
-        """What `find` knows of a secret, None for a wrong one, which is counted; 429 after many of them."""
+        """What `find` knows of a secret, None for a wrong one, which is counted; 429 after many of them.
+
+        One that is right and worth nothing here (403) is not wrong: it must not keep its neighbours out,
+        whose tokens of an issuer are new with every job. Nor is one of which an outage (503) tells nothing.
+        """
         self.check(peer, secret)
         try:
             found = find(secret)
         except Problem as problem:
-            if problem.status < 500:  # an outage of whoever could tell is no wrong token
-                self.note(peer, secret, right=False)
+            if problem.status in RIGHT_OF:
+                self.note(peer, secret, right=RIGHT_OF[problem.status])
             raise
         self.note(peer, secret, right=found is not None)
         return found

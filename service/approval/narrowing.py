@@ -1,7 +1,7 @@
 """The models that whoever asks may know of, while one request is answered.
 
-Two locks: `check_path` lets a token that is restricted to models ask only where every route names one, and
-`check_model` is asked by the one function that finds a model.
+Two locks: `check_path` lets a token that is restricted to models ask only where every route names one, or
+tells of none, and `check_model` is asked by the one function that finds a model.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from service.approval.errors import Problem, echo
 OF_MODELS = re.compile(
     r"/api/v1/models/|/gates/[a-z]+/models/"
     r"|/gates/kayenta/(?:canary/|canaryConfig$|standalone_canary_analysis/|pipelines/)"
+    r"|/gates/flagger/(?:gate|rollback)/"
 )
 """Below these a route finds the model that it is about."""
+OF_NONE = frozenset({"/gates/kayenta/credentials", "/gates/kayenta/judge"})
+"""What is told here is the same whatever models there are; orca asks it by the token of one pipeline."""
 
 _models: ContextVar[frozenset[str] | None] = ContextVar("models", default=None)
 
@@ -39,7 +42,7 @@ def narrow(models: frozenset[str] | None) -> None:
 
 def check_path(models: frozenset[str] | None, path: str) -> None:
     """403 for a restricted token where answers are about more than one model."""
-    if models is not None and OF_MODELS.match(path) is None:
+    if models is not None and path not in OF_NONE and OF_MODELS.match(path) is None:
         raise _not_allowed(models, f"{echo(path)} is about more models than that")
 
 

@@ -325,6 +325,14 @@ def test_wrong_ones_are_counted_and_outages_are_not(api: LiveApi, issuer: Issuer
     assert [wrong.get(VERDICT).status_code for _ in range(MOST_FAILURES + 1)] == [401] * MOST_FAILURES + [429]
 
 
+def test_those_that_are_right_and_worth_nothing_keep_nobody_out(api: LiveApi, issuer: Issuer) -> None:
+    """Whoever may run a job at the issuer gets one with our audience; its neighbours' are new each time."""
+    for number in range(2 * MOST_FAILURES):
+        stranger = api.client(**shown(api, issuer, sub="somebody", jti=str(number)))
+        assert stranger.get(VERDICT).status_code == 403
+    assert api.client(**shown(api, issuer, jti="first")).get(VERDICT).status_code == 200
+
+
 def test_without_issuers_it_is_a_token_like_any_wrong_one(sqlite_api: LiveApi, issuer: Issuer) -> None:
     answer = sqlite_api.client(**shown(sqlite_api, issuer)).get(VERDICT)
     assert (answer.status_code, answer.json()["code"]) == (401, "unauthorized")

@@ -27,7 +27,7 @@ def test_it_may_do_with_its_model_what_its_scope_allows(sqlite_api: LiveApi) -> 
 
 def test_no_operation_of_the_document_answers_it_about_another_model(sqlite_api: LiveApi) -> None:
     _, client = restricted(sqlite_api, "other")
-    open_to_all = {"/healthz", "/readyz"}
+    open_to_all = {"/healthz", "/readyz", "/gates/kayenta/credentials"}
     asked = 0
     for path, methods in client.get("/openapi.json").json()["paths"].items():
         for method in methods:
@@ -64,6 +64,24 @@ def test_what_is_about_all_models_is_refused(sqlite_api: LiveApi, path: str) -> 
 def test_a_path_that_begins_with_the_name_of_its_model_is_not_enough(sqlite_api: LiveApi) -> None:
     _, client = restricted(sqlite_api, "org")
     assert client.get(VERDICT).json()["code"] == "model_not_allowed"
+
+
+def test_what_tells_of_no_model_is_open_to_a_token_of_one(sqlite_api: LiveApi) -> None:
+    """Orca asks for the accounts first, and Kayenta's judge is told everything that it judges."""
+    _, client = restricted(sqlite_api, "other", scope="read")
+    assert client.get("/gates/kayenta/credentials").status_code == 200
+    metrics = {"canaryConfig": {"metrics": []}, "metricSetPairList": []}
+    body = {**metrics, "scoreThresholds": {"pass": 90, "marginal": 75}}
+    assert client.post("/gates/kayenta/judge", json=body).status_code == 200
+
+
+def test_the_stock_gates_of_flagger_find_the_model_in_the_metadata(sqlite_api: LiveApi) -> None:
+    for models, status in (((MODEL,), 409), (("other",), 403)):
+        _, client = restricted(sqlite_api, *models, scope="read")
+        body = {"name": "c", "namespace": "n", "metadata": {"model": MODEL, "tier": "w8a8"}}
+        answer = client.post("/gates/flagger/rollback/check", json=body)
+        assert answer.status_code == status, answer.text
+        assert ("alone" in answer.text) == (status == 403)
 
 
 def test_a_hook_that_shows_its_token_in_the_body_is_restricted_as_well(sqlite_api: LiveApi) -> None:
