@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+from urllib.parse import unquote
+
+import pytest
 
 from tests.approval.live import LiveApi
 
@@ -20,6 +23,15 @@ def test_a_token_in_the_path_is_a_token_and_is_not_repeated(shared_api: LiveApi)
         f"/api/token/{token}/v1/models",
     ):
         assert client.get(path).status_code == 404
+
+
+@pytest.mark.parametrize("odd", ["x" * 2000, "%C3%A9" * 9, "a%0D%0Ab", "a%20b", "a:b@c", "%00"])
+def test_what_cannot_be_a_token_is_taken_out_of_the_path_as_well(shared_api: LiveApi, odd: str) -> None:
+    """It may be one with a letter too many: neither an answer nor a log line repeats it."""
+    answer = shared_api.client().get(f"/gates/token/{odd}/kayenta/canaryConfig")
+    assert answer.status_code == 401
+    assert answer.json()["code"] == "unauthorized"
+    assert unquote(odd)[:5].strip() not in answer.text
 
 
 def test_a_token_in_the_path_reaches_gates_and_nothing_else(shared_api: LiveApi) -> None:
