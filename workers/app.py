@@ -123,7 +123,7 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
         beat_scheduler=QuietScheduler,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        # Redis that is full, read-only or cannot save does not note that a message was taken: Celery would end.
+        # Redis that is full, read-only or cannot save does not note that a message was taken; Celery ended.
         broker_channel_error_retry=True,
         broker_transport_options={
             "visibility_timeout": visibility_seconds(environ),
