@@ -49,6 +49,10 @@ class Child:
     def runs(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
+    def tail(self) -> str:
+        """The end of its log."""
+        return self.log.read_text(errors="replace")[-3000:]
+
     def tell(self, line: str) -> None:
         """One line on its standard input."""
         assert self.process is not None

@@ -14,6 +14,7 @@ from pathlib import Path
 from tests.benchmarks.arms import arena
 from tests.benchmarks.carry_out import carry_out
 from tests.benchmarks.figures import Figure, table
+from tests.benchmarks.generating import generating
 from tests.benchmarks.rig import (
     Arm,
     Reading,
@@ -24,7 +25,6 @@ from tests.benchmarks.rig import (
     restlessness,
     spread,
 )
-from tests.benchmarks.system import generating
 
 DIRECT, AGAIN = "direct", " (again)"
 MOST = {"p50": 0.3, "p99": 2.0}

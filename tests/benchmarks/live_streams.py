@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.benchmarks.arms import arena
 from tests.benchmarks.carry_out import carry_out
 from tests.benchmarks.figures import Figure, table
+from tests.benchmarks.generating import generating
 from tests.benchmarks.litellm_arm import CannotRun, litellm
 from tests.benchmarks.memory import resident_mib
 from tests.benchmarks.rig import (
@@ -26,7 +27,6 @@ from tests.benchmarks.rig import (
     spread,
 )
 from tests.benchmarks.stream_load import events_needed
-from tests.benchmarks.system import generating
 
 PER_SECOND = 20
 """Events of a stream."""

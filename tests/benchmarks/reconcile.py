@@ -15,6 +15,7 @@ SWEPT = 240.0
 
 def reconciled(system: System, *, seconds: float = SWEPT) -> list[Figure]:
     """Stop the proxy in order, let the workers finish, compare what clients sent with the ledger."""
+    system.check_parts()
     code = system.proxy.stop()
     settled = system.settle(seconds)
     account = system.ledger()

@@ -16,11 +16,12 @@ from pathlib import Path
 
 from tests.benchmarks.faults import FAULTS
 from tests.benchmarks.figures import Figure, end, table
+from tests.benchmarks.generating import generating
 from tests.benchmarks.isolation import LEAST_HOLD, SPARE_FILES, STEEPEST, say
 from tests.benchmarks.memory import Watch, resident_mib
 from tests.benchmarks.reconcile import killed, reconciled
 from tests.benchmarks.rig import end_on_signals, machine, publish
-from tests.benchmarks.system import EVENTS, System, generating, standing
+from tests.benchmarks.system import EVENTS, System, standing
 
 ILL = 2 / 3
 """Share of its turn during which a fault lasts; then everything may recover."""
@@ -44,6 +45,7 @@ def soak(system: System, asked: argparse.Namespace) -> tuple[list[Figure], Mappi
             with FAULTS[name](system):
                 time.sleep(total / len(names) * ILL)
             time.sleep(total / len(names) * (1 - ILL))
+            system.check_parts()
             say(f"{name}: {resident_mib(system.proxy.pid):.1f} MiB, {system.waiting()} captures wait")
         told = word()
     system.note(told)

@@ -10,11 +10,9 @@ processor from engine and load: they have a third core if there is one, and else
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
-import subprocess
 import sys
 import time
 import urllib.error
@@ -36,10 +34,11 @@ from service.store.captures import open_captures
 from service.store.database import open_database
 from service.store.ledger import account, copy_from_redis
 from service.store.worker_counts import WorkerCounts
-from tests.benchmarks.children import ROOT, Child
+from tests.benchmarks.children import Child
 from tests.benchmarks.exposed import TELL_SECONDS, series
+from tests.benchmarks.generating import generating
 from tests.benchmarks.memory import open_files
-from tests.benchmarks.rig import BESIDE, UNDER_TEST, on_core, tree, wait_for
+from tests.benchmarks.rig import BESIDE, UNDER_TEST, tree, wait_for
 from tests.ports import free_port
 
 TIERGATE = str(Path(sys.executable).with_name("tiergate"))
@@ -68,6 +67,7 @@ class System:
     candidate_port: int
     worker: Child
     guard: Child
+    beat: Child
     sent: int = 0
     """Requests that the proxy has been sent."""
     failures: dict[str, int] = field(default_factory=dict)
@@ -153,16 +153,30 @@ class System:
         with self.redis() as client:
             return int(client.zcard("tiergate:captures:due"))
 
+    def check_parts(self) -> None:
+        """RuntimeError, with the end of its log, when a part of Celery's has ended: no fault may end one."""
+        for part in (self.worker, self.guard, self.beat):
+            if not part.runs:
+                raise RuntimeError(f"a fault has ended the {part.log.stem}:\n{part.tail()}")
+
     # -- waiting -----------------------------------------------------------------------------------
 
     def catch_up(self, seconds: float) -> bool:
-        """Wait until no message waits for the worker, for so long; whether it came to that."""
+        """Wait until no message waits for the worker, for so long; whether it came to that.
+
+        RuntimeError when a part of Celery's has ended, or when the worker settled nothing meanwhile.
+        """
 
         def none_waits() -> bool:
             with self.redis() as client:
                 return bool(client.llen("replay") == 0)
 
-        return until(none_waits, seconds)
+        before = self.settled()
+        caught_up = until(none_waits, seconds)
+        self.check_parts()
+        if not caught_up and self.settled() == before:
+            raise RuntimeError(f"the worker settled nothing in {seconds:g} s:\n{self.worker.tail()}")
+        return caught_up
 
     def settle(self, seconds: float) -> bool:
         """Wait until every capture is settled, for so long; whether it came to that."""
@@ -193,42 +207,6 @@ def until(holds: Callable[[], bool], seconds: float, *, every: float = 0.1) -> b
             pass
         time.sleep(every)
     return False
-
-
-@contextmanager
-def generating(
-    kind: str, port: int, *, seconds: float, **options: float
-) -> Iterator[Callable[[], dict[str, Any]]]:
-    """A load generator on the core beside, killed at the end of the block; call what it yields for its word.
-
-    That raises RuntimeError when it did not finish.
-    """
-    options["seconds"] = seconds
-    words = [
-        word for name, amount in options.items() for word in (f"--{name.replace('_', '-')}", str(amount))
-    ]
-    command = [*on_core(BESIDE), sys.executable, "-m", f"tests.benchmarks.{kind}", str(port), *words]
-
-    def word() -> dict[str, Any]:
-        found, trouble = running.communicate(timeout=seconds + 120)
-        if running.returncode:
-            raise RuntimeError(f"{kind} ended with {running.returncode}:\n{trouble[-2000:]}")
-        return dict(json.loads(found))
-
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # Unbuffered, Python loses what a write to a full pipe did not take; a word may be megabytes long.
-        env={**os.environ, "PYTHONUNBUFFERED": ""},
-    ) as running:
-        try:
-            yield word
-        finally:
-            running.kill()
 
 
 def _has_begun(worker: Child) -> bool:
@@ -333,10 +311,11 @@ def standing(folder: Path, *, sample: str = "10%") -> Iterator[System]:
             candidate_port=ports["candidate"],
             worker=worker,
             guard=guard,
+            beat=beat,
         )
         for each in (guard, worker):
             if not until(partial(_has_begun, each), 60):
-                raise TimeoutError(f"a Celery worker did not start:\n{each.log.read_text()[-3000:]}")
+                raise TimeoutError(f"a Celery worker did not start:\n{each.tail()}")
         if not until(system.ready, 60):
-            raise TimeoutError(f"the proxy did not start:\n{proxy.log.read_text()[-3000:]}")
+            raise TimeoutError(f"the proxy did not start:\n{proxy.tail()}")
         yield system
