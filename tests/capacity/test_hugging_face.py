@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from service.capacity.hugging_face import NotUnderstood, shape_of
+from service.capacity.hugging_face import shape_of
+from service.capacity.model_keys import NotUnderstood
 from service.capacity.precision import FP16
 from service.capacity.shape import Attention, Latent, Recurrent
 
@@ -82,7 +83,7 @@ def test_a_window_that_is_switched_off_is_none() -> None:
 
 
 def test_a_window_on_every_layer() -> None:
-    assert shape_of({**SMOLLM2, "sliding_window": 4096}).layers == (
+    assert shape_of({**SMOLLM2, "model_type": "mistral", "sliding_window": 4096}).layers == (
         (30, Attention(kv_heads=3, head_size=64, window=4096)),
     )
 
@@ -129,7 +130,13 @@ def test_layers_that_use_the_cache_of_others_are_not_counted() -> None:
         ({"block_configs": [{}]}, "block_configs: layers differ"),
         ({"index_head_dim": 128}, "index_head_dim: an indexer"),
         ({"num_kv_shared_layers": 30}, "30 of 30 layers"),
-        ({"kv_lora_rank": 512, "sliding_window": 10, "qk_rope_head_dim": 64}, "with a window"),
+        (
+            {
+                **{"kv_lora_rank": 512, "sliding_window": 10, "qk_rope_head_dim": 64},
+                "layer_types": ["sliding_attention"] * 30,
+            },
+            "with a window",
+        ),
     ],
 )
 def test_what_is_not_understood_is_refused(changed: dict[str, Any], told: str) -> None:
