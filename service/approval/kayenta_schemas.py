@@ -5,7 +5,16 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from service.approval.dialects.judgement import Basis
 from service.approval.schemas import Answer, Finite
@@ -16,9 +25,27 @@ LARGEST = 1e140
 
 
 class Sent(BaseModel):
-    """Sent by Kayenta's clients, with fields besides."""
+    """Sent by Kayenta's clients, with fields besides; what is null was left out."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, sent: Any) -> Any:
+        if not isinstance(sent, dict):
+            return sent
+        return {name: each for name, each in sent.items() if each is not None}
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """As the validator has it: what need not be there may be null."""
+        said = handler.resolve_ref_schema(handler(schema))
+        for name, each in said.get("properties", {}).items():
+            if name not in said.get("required", ()) and {"type": "null"} not in each.get("anyOf", ()):
+                said["properties"][name] = {"anyOf": [each, {"type": "null"}]}
+        return said
 
 
 class Thresholds(Sent):

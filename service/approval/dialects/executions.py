@@ -65,13 +65,16 @@ def check_room(thresholds: Thresholds) -> None:
 
 
 def artifact_of(scopes: Iterable[str | None]) -> str | None:
-    """The one digest among the experiment's scopes; 422 for several, and for what only begins like one."""
+    """The one digest among the experiment's scopes; 422 for several, and for what only looks like one."""
     given = {scope for scope in scopes if scope}
     named = sorted(scope for scope in given if DIGEST.fullmatch(scope))
-    broken = sorted(scope for scope in given if scope.startswith("sha256:") and scope not in named)
+    broken = sorted(scope for scope in given if "sha256" in scope.lower() and scope not in named)
     if broken:
         raise Problem(
-            422, "invalid_request", f"scopes: {echo(broken[0])} is no sha256 in 64 hexadecimal digits"
+            422,
+            "invalid_request",
+            f"scopes: {echo(broken[0])} is no sha256 in 64 hexadecimal digits",
+            hint="an image has a digest of its own; send what `tiergate artifact digest` prints",
         )
     if len(named) > 1:
         raise Problem(422, "invalid_request", f"scopes: {len(named)} artifacts at once, there can be one")

@@ -184,7 +184,16 @@ def test_thresholds_that_leave_no_room_are_refused(shared_api: LiveApi) -> None:
         assert answer.status_code == 422, (least, marginal)
 
 
-@pytest.mark.parametrize("scopes", [["sha256:"], ["sha256:" + "a" * 300], ["ab" * 32, "cd" * 32]])
+@pytest.mark.parametrize(
+    "scopes",
+    [
+        ["sha256:"],
+        ["sha256:" + "a" * 300],
+        ["SHA256:" + "ab" * 32],
+        ["registry/model@sha256:" + "ab" * 32],
+        ["ab" * 32, "cd" * 32],
+    ],
+)
 def test_a_scope_that_is_nearly_a_digest_or_two_of_them_are_refused(
     shared_api: LiveApi, scopes: list[str]
 ) -> None:
@@ -197,6 +206,20 @@ def test_a_scope_that_is_nearly_a_digest_or_two_of_them_are_refused(
         "thresholds": {"pass": 90, "marginal": 75},
     }
     assert client.post(f"/gates/kayenta/canary/{config}", json=body).status_code == 422
+
+
+def test_fields_that_are_null_are_left_out(shared_api: LiveApi) -> None:
+    """Kayenta's clients write what they do not say as null, or not at all."""
+    client = shared_api.client("read")
+    config = client.get("/gates/kayenta/canaryConfig").json()[0]["id"]
+    thresholds = {"pass": 90, "marginal": 75}
+    for scopes in (None, {"default": {"controlScope": None, "experimentScope": {"scope": None}}}):
+        body = {"scopes": scopes, "thresholds": thresholds}
+        assert client.post(f"/gates/kayenta/canary/{config}", json=body).status_code == 200
+    path = f"/gates/kayenta/standalone_canary_analysis/{config}"
+    nothing = {"scopes": None, "lifetimeDurationMins": None}
+    assert client.post(path, json={**nothing, "thresholds": thresholds}).status_code == 200
+    assert client.post(path, json={**nothing, "thresholds": None}).status_code == 422
 
 
 def test_an_inconclusive_score_lies_strictly_between_any_thresholds() -> None:

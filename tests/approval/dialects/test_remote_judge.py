@@ -91,6 +91,16 @@ def test_missing_values_are_no_steps_however_they_are_written(shared_api: LiveAp
     assert told["score"]["score"] == 0
 
 
+def test_a_configuration_may_leave_out_what_it_may_leave_null(shared_api: LiveApi) -> None:
+    canary = {"direction": "increase", "critical": None, "mustHaveData": None, "effectSize": None}
+    for analysis in (None, {}, {"canary": None}, {"canary": canary}):
+        metric = {"name": TTFT, "groups": None, "analysisConfigurations": analysis}
+        bare = {"metrics": [metric], "judge": None, "classifier": None}
+        told = judge(shared_api, {TTFT: (NOISE[:400], NOISE[400:])}, **bare)
+        assert classes(told) == {TTFT: "Pass"}, analysis
+        assert told["results"][0]["groups"] == ["ungrouped"]
+
+
 def test_no_metrics_at_all_are_no_pass(shared_api: LiveApi) -> None:
     told = judge(shared_api, {})
     assert told["score"]["classification"] == "Marginal"
