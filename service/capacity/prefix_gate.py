@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
@@ -99,35 +99,58 @@ def window_of(readings: Sequence[Reading], *, hours: float) -> Window:
     """Growth of the counters over readings that are equally far apart; `ValueError` for fewer than two."""
     if len(readings) < 2:
         raise ValueError("at least two readings: counters tell by how much they grew")
-    parts = [
-        (grown(a.prefill_tokens, b.prefill_tokens), grown(a.reused_tokens, b.reused_tokens), a, b)
-        for a, b in pairwise(readings)
-    ]
-    rates = [min(1.0, reused / prefill) for prefill, reused, _, _ in parts if prefill]
-    times = [
-        (
-            grown(a.prefill_seconds, b.prefill_seconds),
-            grown(a.decode_seconds, b.decode_seconds),
-        )
-        for _, _, a, b in parts
-        if None not in (a.prefill_seconds, b.prefill_seconds, a.decode_seconds, b.decode_seconds)
-    ]
-    prefill, decode = sum(each[0] for each in times), sum(each[1] for each in times)
+    parts = [grown(before, after) for before, after in pairwise(readings)]
+    rates = [min(1.0, each.reused_tokens / each.prefill_tokens) for each in parts if each.prefill_tokens]
+    prefill = sum(each.prefill_tokens for each in parts)
     return Window(
         hours=hours,
-        prefill_tokens=sum(part[0] for part in parts),
-        reused_tokens=sum(part[1] for part in parts),
-        prefill_share=prefill / (prefill + decode) if prefill + decode else None,
+        prefill_tokens=prefill,
+        # A hit is counted a moment after its look-up: at the edge of a window there may be one more.
+        reused_tokens=min(prefill, sum(each.reused_tokens for each in parts)),
+        prefill_share=prefill_share_of(parts),
         jitter=pstdev(rates) if len(rates) >= 2 else None,
-        restarts=sum(b.prefill_tokens < a.prefill_tokens for _, _, a, b in parts),
+        restarts=sum(began_anew(before, after) for before, after in pairwise(readings)),
     )
 
 
-def grown(before: float | None, after: float | None) -> float:
-    """By how much; a counter that fell began at 0 in between."""
-    if before is None or after is None:
-        return 0.0
-    return after - before if after >= before else after
+def began_anew(before: Reading, after: Reading) -> bool:
+    """Whether the engine did in between: all counters are its own, so one that fell tells it of the others,
+    which may have passed what they were before.
+    """
+    return any(
+        one is not None and other is not None and other < one
+        for one, other in zip(_counters(before), _counters(after), strict=True)
+    )
+
+
+def grown(before: Reading, after: Reading) -> Reading:
+    """By how much; of an engine that began anew, from 0. What either does not tell did not grow visibly."""
+    anew = began_anew(before, after)
+    prefill, reused, prefilled, decoded = (
+        None if one is None or other is None else other - (0.0 if anew else one)
+        for one, other in zip(_counters(before), _counters(after), strict=True)
+    )
+    return Reading(
+        prefill_tokens=prefill or 0.0,
+        reused_tokens=reused or 0.0,
+        prefill_seconds=prefilled,
+        decode_seconds=decoded,
+    )
+
+
+def prefill_share_of(parts: Iterable[Reading]) -> float | None:
+    """Prefill time by prefill and decode time, where both are told; `None` where none passed."""
+    timed = [
+        (each.prefill_seconds, each.decode_seconds)
+        for each in parts
+        if each.prefill_seconds is not None and each.decode_seconds is not None
+    ]
+    prefill, decode = sum(each for each, _ in timed), sum(each for _, each in timed)
+    return prefill / (prefill + decode) if prefill + decode else None
+
+
+def _counters(told: Reading) -> tuple[float | None, ...]:
+    return told.prefill_tokens, told.reused_tokens, told.prefill_seconds, told.decode_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

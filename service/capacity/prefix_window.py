@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, pstdev
 
-from service.capacity.prefix_gate import WINDOW_HOURS, Reading, Window, grown
+from service.capacity.prefix_gate import WINDOW_HOURS, Reading, Window, began_anew, grown, prefill_share_of
 
 HOUR = 3600.0
 LONGEST_GAP = HOUR
 """Seconds without any word of the tier, from which on it is not one day any more."""
 LATE_SECONDS = 2 * HOUR
 """Before a day began: in which the word was said that it begins with."""
+_NOTHING = Reading(prefill_tokens=0.0, reused_tokens=0.0, prefill_seconds=0.0, decode_seconds=0.0)
+"""What an engine tells that has just begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +44,7 @@ class _Growth:
     """Between two words of one backend."""
 
     at: float
-    prefill_tokens: float
-    reused_tokens: float
-    prefill_seconds: float | None
-    decode_seconds: float | None
+    by: Reading
     evicted: float | None
     began_anew: bool
 
@@ -58,21 +57,15 @@ def window_until(looks: Sequence[Look], *, now: float) -> Window | None:
         return None
     first, last = min(begun), max(begun)
     grown_by = list(_growths(day))
-    prefill = sum(each.prefill_tokens for each in grown_by)
-    timed = [
-        (each.prefill_seconds, each.decode_seconds)
-        for each in grown_by
-        if each.prefill_seconds is not None and each.decode_seconds is not None
-    ]
-    before, after = sum(each for each, _ in timed), sum(each for _, each in timed)
+    prefill = sum(each.by.prefill_tokens for each in grown_by)
     running = [look.running for look in day if look.running is not None]
     evicted = [each.evicted for each in grown_by if each.evicted is not None]
     return Window(
         hours=(last - first) / HOUR,
         prefill_tokens=prefill,
         # A hit is counted a moment after its look-up: at the edge of a window there may be one more.
-        reused_tokens=min(prefill, sum(each.reused_tokens for each in grown_by)),
-        prefill_share=before / (before + after) if before + after else None,
+        reused_tokens=min(prefill, sum(each.by.reused_tokens for each in grown_by)),
+        prefill_share=prefill_share_of(each.by for each in grown_by),
         jitter=_jitter(grown_by, first),
         restarts=sum(each.began_anew for each in grown_by),
         evictions=sum(evicted) if evicted else None,
@@ -101,20 +94,20 @@ def _growths(day: Sequence[Look]) -> Iterator[_Growth]:
         by_backend[look.backend].append(look)
     for told in by_backend.values():
         for earlier, later in pairwise(told):
-            one, other = earlier.reading, later.reading
+            anew = began_anew(earlier.reading, later.reading) or _fell(earlier.evicted, later.evicted)
+            evicted = None
+            if earlier.evicted is not None and later.evicted is not None:
+                evicted = later.evicted - (0.0 if anew else earlier.evicted)
             yield _Growth(
                 at=later.at,
-                prefill_tokens=grown(one.prefill_tokens, other.prefill_tokens),
-                reused_tokens=grown(one.reused_tokens, other.reused_tokens),
-                prefill_seconds=_told(one.prefill_seconds, other.prefill_seconds),
-                decode_seconds=_told(one.decode_seconds, other.decode_seconds),
-                evicted=_told(earlier.evicted, later.evicted),
-                began_anew=other.prefill_tokens < one.prefill_tokens,
+                by=grown(_NOTHING if anew else earlier.reading, later.reading),
+                evicted=evicted,
+                began_anew=anew,
             )
 
 
-def _told(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else grown(one, other)
+def _fell(earlier: float | None, later: float | None) -> bool:
+    return earlier is not None and later is not None and later < earlier
 
 
 def _jitter(grown_by: Sequence[_Growth], first: float) -> float | None:
@@ -122,7 +115,7 @@ def _jitter(grown_by: Sequence[_Growth], first: float) -> float | None:
     hours: defaultdict[int, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for each in grown_by:
         hour = hours[int((each.at - first - 1e-6) // HOUR)]
-        hour[0] += each.prefill_tokens
-        hour[1] += each.reused_tokens
+        hour[0] += each.by.prefill_tokens
+        hour[1] += each.by.reused_tokens
     rates = [min(1.0, reused / prefill) for prefill, reused in hours.values() if prefill]
     return pstdev(rates) if len(rates) >= 2 else None

@@ -71,10 +71,22 @@ def grown(looks: Iterable[Look], read: Read) -> float | None:
 
 
 def hit_rate(looks: Sequence[Look]) -> float | None:
-    """Tokens that prefix caches knew, by those that were looked up; `None` where nothing was."""
-    queries = grown(looks, lambda load: load.prefix_queries)
-    hits = grown(looks, lambda load: load.prefix_hits)
-    return min(1.0, hits / queries) if queries and hits is not None else None
+    """Tokens that prefix caches knew, by those that were looked up; `None` where nothing was.
+
+    Both are one engine's: where either fell it began anew, and the other is from 0 too.
+    """
+    before: dict[str, tuple[float, float]] = {}
+    looked_up = found = 0.0
+    for each in looks:
+        if each.load is None or each.load.prefix_queries is None or each.load.prefix_hits is None:
+            continue
+        now = each.load.prefix_queries, each.load.prefix_hits
+        was = before.get(each.backend, now)
+        before[each.backend] = now
+        if now[0] < was[0] or now[1] < was[1]:
+            was = 0.0, 0.0
+        looked_up, found = looked_up + now[0] - was[0], found + now[1] - was[1]
+    return min(1.0, found / looked_up) if looked_up else None
 
 
 def fullest(looks: Iterable[Look]) -> float | None:

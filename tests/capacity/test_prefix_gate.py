@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,6 +40,24 @@ def test_much_reuse_and_much_prefill_deserve_a_pool_of_their_own() -> None:
     assert judge(window(0.60, prefill_share=0.41)).advice is Advice.LINEAR
     assert judge(window(0.61, prefill_share=0.40)).advice is Advice.LINEAR
     assert judge(window(0.61, prefill_share=None)).advice is Advice.LINEAR
+
+
+def test_a_hair_to_either_side_of_a_bound_is_on_that_side() -> None:
+    """Bounds belong to the band above, but for "above" 60, 85 and 40 %, as they are written."""
+    hair = 1e-9
+    for bound, below, at in (
+        (0.25, Advice.SWITCH_OFF, Advice.NOISE),
+        (0.30, Advice.NOISE, Advice.LINEAR),
+    ):
+        assert judge(window(bound - hair)).advice is below
+        assert judge(window(bound)).advice is at
+    assert judge(window(0.85 + hair)).advice is Advice.DIMINISHING
+    assert judge(window(0.85 - hair)).advice is judge(window(0.85)).advice is Advice.LINEAR
+    assert judge(window(0.60 + hair, prefill_share=0.40 + hair)).advice is Advice.OWN_POOL
+    assert judge(window(0.60, prefill_share=0.40 + hair)).advice is Advice.LINEAR
+    assert judge(window(0.60 + hair, prefill_share=0.40)).advice is Advice.LINEAR
+    assert judge(window(0.5, hours=24.0)).advice is Advice.LINEAR
+    assert judge(window(0.5, hours=24.0 - hair)).advice is Advice.WAIT
 
 
 def test_a_full_cache_that_evicts_and_jitters_thrashes() -> None:
@@ -92,6 +111,31 @@ def test_an_engine_that_began_anew_is_counted_from_0() -> None:
     assert (grown.prefill_tokens, grown.rate, grown.restarts) == (300, 0.5, 1)
     assert grown.jitter == 0
     assert any("began anew 1 times" in doubt for doubt in judge(grown).doubts)
+
+
+def test_an_engine_that_began_anew_and_has_passed_what_it_was_is_told_by_any_counter_that_fell() -> None:
+    """120 is above 100, yet the hits have fallen: all 120 are new, and so are the seconds."""
+    before = Reading(prefill_tokens=100, reused_tokens=90, prefill_seconds=10, decode_seconds=30)
+    after = Reading(prefill_tokens=120, reused_tokens=30, prefill_seconds=12, decode_seconds=36)
+    found = window_of([before, after], hours=24)
+    assert (found.prefill_tokens, found.reused_tokens, found.restarts) == (120, 30, 1)
+    assert found.prefill_share == 0.25
+    by_time = window_of([before, replace(before, prefill_tokens=300, decode_seconds=5)], hours=24)
+    assert (by_time.prefill_tokens, by_time.restarts) == (300, 1)
+
+
+def test_a_hit_that_is_counted_in_the_next_window_makes_no_more_than_all() -> None:
+    readings = [Reading(prefill_tokens=n, reused_tokens=reused) for n, reused in ((0, 0), (100, 104))]
+    assert window_of(readings, hours=24).rate == 1.0
+
+
+def test_seconds_that_vanish_are_not_told_and_take_nothing_away() -> None:
+    readings = [
+        Reading(prefill_tokens=n, reused_tokens=0, prefill_seconds=prefill, decode_seconds=decode)
+        for n, prefill, decode in ((0, 0.0, 0.0), (10, 1.0, 3.0), (20, None, 9.0), (30, 5.0, 12.0))
+    ]
+    found = window_of(readings, hours=24)
+    assert (found.prefill_tokens, found.prefill_share) == (30, 0.25)
 
 
 def test_the_rate_of_each_part_jitters() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -92,6 +93,21 @@ def test_an_engine_that_began_anew_counts_from_nothing() -> None:
         "all but what was counted in the quarter in which it was restarted"
     )
     assert "began anew 1 times" in " ".join(judge(window).doubts)
+
+
+def test_an_engine_that_began_anew_between_two_words_and_passed_them_is_told_by_its_evictions() -> None:
+    before, after = (
+        replace(looks([at])[0], evicted=evicted, reading=Reading(prefill_tokens=n, reused_tokens=n / 2))
+        for at, n, evicted in ((-900.0, 100.0, 50.0), (0.0, 130.0, 20.0))
+    )
+    window = window_until([before, after], now=NOW)
+    assert window is not None
+    assert (window.prefill_tokens, window.reused_tokens, window.evictions, window.restarts) == (
+        130,
+        65,
+        20,
+        1,
+    )
 
 
 def test_jitter_is_from_hour_to_hour() -> None:

@@ -54,6 +54,16 @@ def test_reuse_is_by_tokens_over_all_backends() -> None:
     assert hit_rate([seen(0, "a", running=1), seen(5, "a", running=1)]) is None
 
 
+def test_an_engine_that_began_anew_is_told_by_either_counter() -> None:
+    looks = [
+        seen(0, "a", prefix_queries=100, prefix_hits=90),
+        seen(1, "a"),
+        seen(5, "a", prefix_queries=200, prefix_hits=50),
+        seen(9, "a", prefix_queries=300, prefix_hits=50),
+    ]
+    assert hit_rate(looks) == 50 / 300
+
+
 def test_a_cache_is_as_full_as_its_fullest_moment_and_never_more_than_full() -> None:
     assert fullest([seen(0, "a", kv_usage=0.2), seen(1, "b", kv_usage=0.7), seen(2, "a")]) == 0.7
     assert fullest([seen(0, "a", kv_usage=1.02)]) == 1.0
