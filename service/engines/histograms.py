@@ -88,7 +88,7 @@ def _grown(told: Sequence[tuple[str, Buckets]]) -> dict[float, float]:
         before[backend] = buckets
         if last is None or not buckets:
             continue
-        anew = max(buckets.values()) < max(last.values(), default=0.0)
+        anew = any(count < last.get(bound, 0.0) for bound, count in buckets.items())
         for bound, count in buckets.items():
             added[bound] = added.get(bound, 0.0) + count - (0.0 if anew else last.get(bound, 0.0))
     return added

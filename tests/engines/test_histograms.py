@@ -66,6 +66,11 @@ def test_an_engine_that_began_anew_counts_from_0() -> None:
     assert found.ttft_p95 == pytest.approx(0.1 + 0.15 * 0.95)
 
 
+def test_an_engine_that_began_anew_and_counted_more_since_is_told_by_any_bucket_that_fell() -> None:
+    found = spell([("a", latencies(page(9, 9, 9, 9, 9))), ("a", latencies(page(0, 20, 20, 20, 20)))])
+    assert found.requests == 20
+
+
 @pytest.mark.parametrize(
     "name",
     [

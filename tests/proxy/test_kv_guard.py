@@ -63,8 +63,8 @@ def guarded(model: Ladder, guard: KvGuard | None = GUARD, **limits: object) -> L
     return replace(model, limits=kept)
 
 
-def server_of(proxy: Proxy, tier: str = "t0", place: int = 0) -> Server:
-    return proxy.plane.servers.of("m", tier)[place]
+def server_of(proxy: Proxy, tier: str = "t0", place: int = 0, model: str = "m") -> Server:
+    return proxy.plane.servers.of(model, tier)[place]
 
 
 async def told(
