@@ -211,8 +211,9 @@ def _logged(entry: Entry) -> Event:
     elif entry.action in WARNING:
         kind = Told.WARN
     facts: dict[str, Any] = {"seq": entry.seq, "digest": entry.digest}
-    if isinstance(epoch := entry.detail.get("epoch"), str):
-        facts["epoch"] = epoch
+    for name in ("epoch", "from"):  # `from`: the tier whose clients went to `tier`
+        if isinstance(told := entry.detail.get(name), str):
+            facts[name] = told
     if entry.detail.get("override") is True:
         facts["override"] = True
     return Event(

@@ -90,6 +90,15 @@ def test_each_row_of_the_log_is_owed_once_to_who_is_told_of_such(database: Datab
     assert [each.facts["seq"] for each in owed(database, "ops")] == [1, 2, 3, 4, 5, 6]
 
 
+def test_a_rollback_tells_from_which_tier(database: Database) -> None:
+    owe_log(database, BOTH)
+    detail = {"from": "w8a8", "epoch": "e1", "reasons": ["swordfish"]}
+    append(database, at=NOW, actor="guard", action="roll_back", model="m", tier="bf16", detail=detail)
+    owe_log(database, BOTH)
+    [event] = owed(database, "ops")
+    assert (event.tier, event.facts["from"]) == ("bf16", "w8a8")
+
+
 def test_what_somebody_typed_is_in_no_message(database: Database) -> None:
     owe_log(database, BOTH)
     owe_verdicts(database, BOTH, (), now=NOW)

@@ -1,6 +1,8 @@
 """Spinnaker's webhook stage: POST to begin, GET of the same URL to poll; nothing is kept between them.
 
-404 ends a stage at once, 429 and 5xx are asked again; a word that it does not know keeps it running.
+404 ends a stage at once, 429 and 5xx are asked again; a word that it does not know keeps it running. The URL
+that is polled is the one that was asked, with the scheme of `api.public_url` under that name: behind a
+gateway that ends TLS a request looks like http, and orca would send its token there in the clear.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ def spinnaker_routes(desk: Desk) -> APIRouter:
     ) -> SpinnakerOut:
         """`$.status`: running, approved, rejected or inconclusive; `$.progress`: why, as text."""
         found = judgement_of(desk, model, tier, artifact=asked.artifact, basis=asked.basis)
-        return _spelled(found, str(request.url))
+        return _spelled(found, _url(desk, request))
 
     @router.post(PATH, summary="Spinnaker: begin a webhook stage")
     def spinnaker_begin(
@@ -47,10 +49,16 @@ def spinnaker_routes(desk: Desk) -> APIRouter:
     ) -> SpinnakerOut:
         """The same answer at once, and where to poll, in the body and as `Location`. A payload is refused."""
         found = judgement_of(desk, model, tier, artifact=asked.artifact, basis=asked.basis)
-        response.headers["Location"] = str(request.url)
-        return _spelled(found, str(request.url))
+        response.headers["Location"] = url = _url(desk, request)
+        return _spelled(found, url)
 
     return router
+
+
+def _url(desk: Desk, request: Request) -> str:
+    scheme, _, authority = (desk.config.public_url or "").partition("://")
+    ours = request.url.netloc.lower() == authority.lower()
+    return str(request.url.replace(scheme=scheme) if scheme and ours else request.url)
 
 
 def _spelled(found: Judgement, url: str) -> SpinnakerOut:

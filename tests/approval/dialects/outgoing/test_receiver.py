@@ -11,7 +11,7 @@ import pytest
 from service.approval.dialects.callbacks.sending import Unanswered
 from service.approval.dialects.outgoing.bodies import dingtalk_signature, feishu_signature
 from service.approval.dialects.outgoing.receiver import Receiver
-from service.approval.dialects.outgoing.wording import ACTIONS, TITLES
+from service.approval.dialects.outgoing.wording import ACTIONS, BY_A_PERSON, TITLES, lines_of
 from service.store.webhook_terms import Form, Told, WebhookTerms
 from service.store.webhooks import Event
 from tests.approval.dialects.outgoing.chat_servers import Dingtalk, Feishu, Inbox, Plain, Slack, receiving
@@ -25,7 +25,7 @@ EVENT = Event(
     model="qwen<3> & co",
     tier="w8a8",
     actor="guard",
-    facts={"seq": 41, "digest": "9f86"},
+    facts={"seq": 41, "digest": "9f86", "from": "w4a16"},
 )
 PATHS = {Form.SLACK: "/services/T0/B0/secret", Form.DINGTALK: "/robot/send?access_token=abc"}
 INBOXES: dict[Form, Callable[..., Inbox]] = {
@@ -59,8 +59,18 @@ def test_every_form_is_taken_and_tells_what_happened(form: Form, language: str) 
     deliver(inbox, form, *(() if form is Form.SLACK else ("s1",)), language=language)
     [document] = inbox.taken
     assert inbox.ids == [EVENT.event_id]
-    for told in ("w8a8", ACTIONS[language]["roll_back"], TITLES[language][Told.HARM], "guard"):
+    for told in ("w8a8", "w4a16", ACTIONS[language]["roll_back"], TITLES[language][Told.HARM], "guard"):
         assert told in text_of(document)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_rejection_by_a_person_and_one_by_the_evidence_are_told_apart(language: str) -> None:
+    by_evidence = replace(EVENT, kind=Told.DECISION, action="reject", actor="evidence", facts={"epoch": "e1"})
+    by_person = replace(by_evidence, actor="alice", facts={"seq": 42, "epoch": "e1"})
+    told = [lines_of(each, language)[0] for each in (by_evidence, by_person)]
+    assert told[0] == f"qwen<3> & co w8a8: {ACTIONS[language]['reject']}"
+    assert told[1] == f"qwen<3> & co w8a8: {ACTIONS[language][BY_A_PERSON]}"
+    assert told[0] != told[1]
 
 
 def test_a_plain_body_has_a_field_for_each_thing() -> None:
@@ -68,7 +78,10 @@ def test_a_plain_body_has_a_field_for_each_thing() -> None:
     deliver(inbox, Form.PLAIN, "s1")
     [document] = inbox.taken
     text = document.pop("text")
-    assert text.splitlines()[1] == "qwen<3> & co w8a8: rolled back"
+    assert text.splitlines()[1:3] == [
+        "qwen<3> & co w8a8: clients were rolled back to this tier",
+        "from: w4a16",
+    ]
     assert document == {
         "version": 1,
         "id": EVENT.event_id,
@@ -78,7 +91,7 @@ def test_a_plain_body_has_a_field_for_each_thing() -> None:
         "model": EVENT.model,
         "tier": "w8a8",
         "actor": "guard",
-        "facts": {"seq": 41, "digest": "9f86"},
+        "facts": {"seq": 41, "digest": "9f86", "from": "w4a16"},
     }
 
 
