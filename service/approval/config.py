@@ -82,6 +82,8 @@ class ApiConfig:
     """Host headers answered, without port; a page that rebinds its own name to 127.0.0.1 has another."""
     allowed_origins: tuple[str, ...] = ()
     """Origins of pages elsewhere that may write, such as `https://ops.example`."""
+    public_url: str | None = None
+    """Where others find this API, `https://HOST[:PORT]`; None: nobody said, and requests alone tell."""
     issuers: tuple[IssuerTerms, ...] = ()
     """Whose JSON Web Tokens are taken beside tokens of ours; each is there once."""
     loopback_reads: bool = True

@@ -129,6 +129,7 @@ def compose(settings: Settings, db: Database, captures: Captures) -> FastAPI:
         control_on_serving=settings.shadow.on_serving,
         allowed_hosts=(*settings.api.allowed_hosts, settings.api.host),
         allowed_origins=settings.api.allowed_origins,
+        public_url=settings.api.public_url,
         issuers=settings.api.issuers,
         promotion=settings.promotion,
         gates=settings.pipelines,

@@ -112,6 +112,18 @@ def test_progress_is_text_and_the_status_one_word(shared_api: LiveApi) -> None:
     assert told["status_url"] == f"{shared_api.url}{PATH}"
 
 
+def test_behind_a_gateway_that_ends_tls_the_url_to_poll_is_the_public_one(
+    sqlite_database: Database, captures: Captures
+) -> None:
+    name = "tiergate.example"
+    told = {"public_url": f"https://{name}", "allowed_hosts": (name, "127.0.0.1")}
+    with live_api(sqlite_database, captures, **told) as api:
+        for host, scheme in ((name, "https"), (name.upper(), "https"), (api.url.partition("://")[2], "http")):
+            answer = api.client("read", Host=host).post(f"{PATH}?artifact={ARTIFACT}")
+            there = f"{scheme}://{host}{PATH}?artifact={ARTIFACT}"
+            assert (answer.headers["location"], answer.json()["status_url"]) == (there, there)
+
+
 def test_numbers_are_no_status_here_because_only_the_integer_100_ends_a_stage(
     sqlite_database: Database, captures: Captures
 ) -> None:
