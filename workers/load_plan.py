@@ -28,11 +28,13 @@ from service.store.jobs import Outlook
 from service.store.manifest import TOGETHER, Manifest
 from workers.load_reading import (
     best_of,
+    busy_before,
     cost_blocks,
     cost_rate,
     of_part,
     rounds_of,
     search_of,
+    silent_tier,
     steps_of,
     unlike_counts,
 )
@@ -45,8 +47,6 @@ SPARE = 0.5
 """Rounds beyond those asked for, as a share of them, that may make up for spoiled ones."""
 SPOILED_AT_ONCE = 2
 """First rounds that the baseline could not keep up with, after which the SLO part is given up."""
-SILENT = 2
-"""Blocks of a tier in a row without one answer, after which the job ends."""
 COOL_DOWN_SECONDS = 30.0
 
 
@@ -102,7 +102,7 @@ class Next:
 def next_block(manifest: Manifest, opening: Opening, blocks: Sequence[BlockFigures], spent: Spent) -> Next:
     """What is next, and what has to be said about the job by now."""
     job = _Job(manifest, opening, blocks)
-    if silent := job.silent():
+    if silent := silent_tier(manifest, blocks):
         return Next(plan=None, outlook=job.outlook(), remarks=job.remarks(), failed=silent)
     plans = job.next_plans()
     if not plans:
@@ -142,17 +142,6 @@ class _Job:
                 return plans[: self.at_once]
         return []
 
-    def silent(self) -> str:
-        """Which tier answers nobody any more; empty when all do."""
-        for tier in self.arms:
-            last = [each for each in self.blocks if each.plan.tier == tier][-SILENT:]
-            if len(last) == SILENT and all(
-                each.offered and sum(each.failed.values()) == each.offered for each in last
-            ):
-                faults = ", ".join(f"{fault} {count}" for fault, count in sorted(last[-1].failed.items()))
-                return f"{tier} answered nothing in {SILENT} blocks in a row ({faults})"
-        return ""
-
     def remarks(self) -> tuple[str, ...]:
         """What was not measured as it should have been."""
         told: list[str] = []
@@ -171,7 +160,7 @@ class _Job:
                 for tier in self.arms
                 if cost_rate(self.manifest, self.blocks, tier) is None
             ]
-        return (*told, *unlike_counts(self.manifest, self.blocks))
+        return (*told, *busy_before(self.manifest, self.blocks), *unlike_counts(self.manifest, self.blocks))
 
     def outlook(self) -> Outlook:
         """How much it is going to be, as far as it can be told."""

@@ -9,6 +9,7 @@ from service.load.crowd import Step
 from service.load.figures import OVER_SATURATED, BlockFigures
 from service.load.plan import Part
 from service.load.sweep import LOWER, Best, Search, best, tries
+from service.load.timed import GIVEN_UP
 from service.store.manifest import MOST_RATE, Manifest
 
 MOST_SWEEP = 20
@@ -19,6 +20,8 @@ MOST_UNLIKE = 1.5
 """Times that bytes of output for each token may differ from the baseline's: one tokenizer tells one text."""
 LEAST_UNLIKE = 0.05
 """Share of complete answers whose tokens were not told, or told wrongly, before it is said."""
+SILENT = 2
+"""Blocks of a tier in a row without one answer, after which the job ends."""
 LOWEST = 1 / 64
 """Of the SLO part's rate: how far down a sweep goes."""
 
@@ -88,6 +91,47 @@ def cost_blocks(manifest: Manifest, blocks: Sequence[BlockFigures], tier: str) -
 def steps_of(blocks: Sequence[BlockFigures], tier: str) -> list[Step]:
     """A tier's blocks with so many requests at once."""
     return [Step.of(each) for each in of_part(blocks, Part.CONCURRENCY, tier)]
+
+
+def silent_tier(manifest: Manifest, blocks: Sequence[BlockFigures]) -> str:
+    """Which tier answers nobody any more, in words; empty when all do.
+
+    A sweep overloads on purpose, and gives up what has missed its SLO: that may be a tier that hangs, or one
+    that is slow. If it has answered somebody before, the sweep goes on, and at lower rates finds out: it has
+    half a dozen of them. Every other part waits long enough to tell the two apart.
+    """
+    for tier in manifest.tiers:
+        own = [each for each in blocks if each.plan.tier == tier]
+        last = own[-SILENT:]
+        if len(last) < SILENT or not all(_nothing_came(each) for each in last):
+            continue
+        if any(_is_late(each) for each in last) and not all(_nothing_came(each) for each in own):
+            continue
+        faults = ", ".join(f"{fault} {count}" for fault, count in sorted(last[-1].failed.items()))
+        return f"{tier} answered nothing in {SILENT} blocks in a row ({faults})"
+    return ""
+
+
+def _nothing_came(block: BlockFigures) -> bool:
+    """Whether nobody was answered, in the window or beside it."""
+    return 0 < block.offered == sum(block.failed.values()) and not block.answered
+
+
+def _is_late(block: BlockFigures) -> bool:
+    """Whether nobody waited for what was too late in any case."""
+    return block.plan.part is Part.SWEEP and set(block.failed) == {GIVEN_UP}
+
+
+def busy_before(manifest: Manifest, blocks: Sequence[BlockFigures]) -> Iterator[str]:
+    """Of which tiers blocks began while their engines were at work for others."""
+    for tier in manifest.tiers:
+        own = [each for each in blocks if each.plan.tier == tier]
+        if busy := [each for each in own if each.busy_before]:
+            backends = sorted({backend for each in busy for backend in each.busy_before})
+            yield (
+                f"{tier}: {len(busy)} of {len(own)} blocks began while {', '.join(backends)} was at work for "
+                "others, so that their first answers waited"
+            )
 
 
 def unlike_counts(manifest: Manifest, blocks: Sequence[BlockFigures]) -> Iterator[str]:

@@ -53,6 +53,8 @@ log = logging.getLogger("tiergate.load")
 
 MOST_ATTEMPTS = 3
 """Times a block may be begun: one that ends its workers must not go on for ever."""
+REST_SECONDS = 30.0
+"""At most, that engines get before a block to end what the last one left them."""
 DONE = "done"
 UNEQUAL_SHARE = 0.01
 """Of the load's requests, that clients may have sent meanwhile without being part of it."""
@@ -252,6 +254,8 @@ def _measure(room: LoadRoom, job: Job, block: Block, heart: Heart) -> tuple[Run,
             slo=slo,
             trace=trace,
             request_seconds=room.request_seconds,
+            # Who serves clients as well never rests.
+            rest_seconds=0.0 if job.own_capacity else REST_SECONDS,
         )
         arms.append((BlockPlan.of(each.plan), load))
     try:

@@ -106,6 +106,11 @@ def engine_load(page: str) -> EngineLoad | None:
     return replace(load, resident_bytes=_first(found, (_RESIDENT,), sum))
 
 
+def own_words(page: str) -> str:
+    """Its lines that are the engine's own: the same twice, it did nothing in between."""
+    return "\n".join(line for line in page.split("\n") if line.startswith(_PREFIXES))
+
+
 def _series(page: str) -> dict[str, list[Series]]:
     found: dict[str, list[Series]] = {}
     for line in page.split("\n"):

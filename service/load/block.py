@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import resource
 import sys
 import time
@@ -60,6 +61,9 @@ class Load:
     """After which a request has failed."""
     silent_seconds: float = 30.0
     """Without a token, after which one is not waited for when the window is over, or twice the SLO's TTFT."""
+    rest_seconds: float = 0.0
+    """That the engines get before the block to end what others left them, such as requests of the last block
+    that were given up. 0: they serve somebody, who is not waited for."""
     engine_seconds: float = EVERY_SECONDS
     """Between two looks at the engines."""
     watch_seconds: float = 1.0
@@ -132,12 +136,12 @@ async def measure_together(
     try:
         for plan, load in arms:
             running.append(_Arm(plan, load))
-        # However long the engines take to tell of themselves, nothing is due before they have.
-        await asyncio.gather(*(arm.engines.look() for arm in running))
-        start = time.monotonic() + LEAD_SECONDS
         try:
             async with asyncio.TaskGroup() as group:
                 beside = group.create_task(_ask(watch, seconds))
+                # However long the engines take to come to rest and to tell, nothing is due before.
+                await asyncio.gather(*(arm.rest() for arm in running))
+                start = time.monotonic() + LEAD_SECONDS
                 await asyncio.wait([group.create_task(arm.run(start)) for arm in running])
                 beside.cancel()
         except ExceptionGroup as failed:
@@ -161,10 +165,15 @@ class _Arm:
             trace=load.trace,
             request_seconds=load.request_seconds,
             # A rate that was too high would have the sweep wait for answers that are misses already.
-            hopeless_seconds=load.slo.ttft_seconds if plan.part is Part.SWEEP else None,
+            hopeless_seconds=load.slo.ttft_seconds if plan.part is Part.SWEEP else math.inf,
             silent_seconds=max(load.silent_seconds, 2 * load.slo.ttft_seconds),
         )
         self.engines = EngineWatch(self.driver.servers)
+        self.busy_before: tuple[str, ...] = ()
+
+    async def rest(self) -> None:
+        """Look at the engines until they have done what others left them, for as long as they get."""
+        self.busy_before = await self.engines.rest(self.load.rest_seconds)
 
     async def run(self, start: float) -> None:
         """Until its last request has ended; then its backends are looked at once more and get nothing new."""
@@ -185,6 +194,7 @@ class _Arm:
             slo=self.load.slo,
             ticks=self.driver.ticks,
             engine=self.engines.samples(start),
+            busy_before=self.busy_before,
             bounds=self.load.bounds,
         )
         return Block(figures=figures, timed=timed)

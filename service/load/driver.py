@@ -51,12 +51,13 @@ class Driver:
         requests: Sequence[Prepared],
         trace: Sequence[float],
         request_seconds: float,
-        hopeless_seconds: float | None = None,
+        hopeless_seconds: float = math.inf,
         silent_seconds: float = math.inf,
     ) -> None:
         """`request_seconds`: after which a request has failed.
 
-        `hopeless_seconds`: after which one without any token is not waited for once the load is over.
+        `hopeless_seconds`: after which one without any token is a miss. Once the window is over by as much,
+        those of the window are not waited for; all of them have missed by then, so that no other gains.
         `silent_seconds`: without any token, first or next, after which one is not waited for once the window
         is over by as much; until then all that could still meet the SLO are served beside it.
         """
@@ -179,17 +180,17 @@ class Driver:
     def _lost_causes(self, elapsed: float) -> list[tuple[Flight, str]]:
         """Requests that nobody waits for any longer, and why."""
         found: list[tuple[Flight, str]] = []
-        hopeless = self._hopeless_seconds if elapsed >= self._last_offset else None
+        missed = elapsed >= self._plan.seconds + self._hopeless_seconds
         quiet = elapsed >= min(self._last_offset, self._plan.seconds + self._silent_seconds)
         for flight in self._under_way:  # in the order in which they were due
-            waited = elapsed - flight.scheduled
-            if waited >= self._request_seconds:
+            if elapsed - flight.scheduled >= self._request_seconds:
                 found.append((flight, FaultKind.TIMEOUT))
                 continue
-            if hopeless is None and not quiet:
+            if not missed and not quiet:
                 break
-            too_late = hopeless is not None and waited > hopeless and flight.first_token is None
-            if too_late or (quiet and self._silence(flight, elapsed) > self._silent_seconds):
+            # The load beside the last answers stays as it is until they have ended.
+            hopeless = missed and flight.first_token is None and flight.scheduled < self._plan.seconds
+            if hopeless or (quiet and self._silence(flight, elapsed) > self._silent_seconds):
                 found.append((flight, GIVEN_UP))
         return found
 

@@ -80,6 +80,8 @@ class BlockFigures:
     offered: int
     passed: int
     """Met the SLO."""
+    answered: int = 0
+    """Complete answers to anything that was sent, warm-up and cool-down included."""
     failed: Mapping[str, int] = field(default_factory=dict)
     """How many, by fault."""
     without_tpot: int = 0
@@ -123,6 +125,8 @@ class BlockFigures:
     """Requests in flight, over the window."""
     invalid: tuple[str, ...] = ()
     """Why the block must not be used; empty when it may."""
+    busy_before: tuple[str, ...] = ()
+    """Backends that were at work for others when it began, however long they were given to end that."""
     engine: tuple[EngineSample, ...] = ()
     columns: Columns = Columns()
 
@@ -172,6 +176,7 @@ def _read(document: Mapping[str, object]) -> BlockFigures:
         if told.get(name) is not None:
             told[name] = Slope(**_mapping(told[name]))  # type: ignore[arg-type]
     told["invalid"] = tuple(_listed(told["invalid"]))
+    told["busy_before"] = tuple(_listed(told.get("busy_before", ())))
     told["engine"] = tuple(_sample(_mapping(each)) for each in _listed(told["engine"]))
     columns = {name: tuple(_listed(column)) for name, column in _mapping(told["columns"]).items()}
     told["columns"] = Columns(**columns)  # type: ignore[arg-type]

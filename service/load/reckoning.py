@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from evaluators.exchange import FaultKind
 from service.decision.quantile import quantile_limits, sample_quantile
 from service.fleet import Slo
 from service.load.figures import (
@@ -30,7 +31,7 @@ from service.load.figures import (
 )
 from service.load.growth import LEAST_SPANS, SPANS, in_flight, slope, span_means
 from service.load.plan import BlockPlan
-from service.load.timed import OUT_OF_FILES, Timed
+from service.load.timed import GIVEN_UP, OUT_OF_FILES, Timed
 
 IDENTITY_SECONDS = 1e-6
 """By which E2E and TTFT + TPOT (n - 1) may differ: rounding. They are one sum by definition, so that more is
@@ -64,6 +65,7 @@ def reckon(
     slo: Slo,
     ticks: Sequence[float] = (),
     engine: Sequence[EngineSample] = (),
+    busy_before: Sequence[str] = (),
     bounds: Bounds = Bounds(),
 ) -> BlockFigures:
     """What the block showed. `timed`: all requests taken up; `ticks`: how late the generator's clock rang."""
@@ -79,6 +81,7 @@ def reckon(
         plan=plan,
         offered=len(window),
         passed=len(met),
+        answered=sum(each.ended is not None and not each.fault for each in timed),
         failed=dict(Counter(str(each.fault) for each in window if each.fault)),
         without_tpot=sum(each.output_tokens < 2 for each in complete),
         ttft=_quantiles([each.ttft for each in window]),
@@ -102,6 +105,7 @@ def reckon(
         concurrency_slope=slope(*flying),
         ttft_slope=slope(*waits),
         mean_concurrency=math.fsum(flying[1]) / len(flying[1]),
+        busy_before=tuple(busy_before),
         engine=tuple(engine),
         columns=_columns(window, slo),
     )
@@ -181,12 +185,22 @@ def _flying(plan: BlockPlan, timed: Sequence[Timed]) -> tuple[list[float], list[
 
 
 def _waits(plan: BlockPlan, window: Sequence[Timed]) -> tuple[list[float], list[float]]:
-    """TTFT over time; of a request that never had a token, how long it was waited for."""
+    """TTFT over time; of a request that never had a token, how long it was waited for.
+
+    Those that were not waited for to their end were given up at one moment: the later ones waited less, and
+    would have waited longer. So each counts as no less than the longest before it.
+    """
     moments: list[tuple[float, float]] = []
+    longest = 0.0
     for each in window:
         until = each.first_token if each.first_token is not None else each.ended
-        if until is not None:
-            moments.append((each.scheduled, until - each.scheduled))
+        if until is None:
+            continue
+        waited = until - each.scheduled
+        if each.fault in (GIVEN_UP, FaultKind.TIMEOUT) and each.first_token is None:
+            waited = max(waited, longest)
+        longest = max(longest, waited)
+        moments.append((each.scheduled, waited))
     # Fewer requests than spans would make points of single requests.
     spans = max(LEAST_SPANS, min(10, len(moments) // 3))
     return span_means(moments, plan.warm_up_seconds, plan.seconds, spans=spans)

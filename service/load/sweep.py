@@ -1,10 +1,11 @@
 """Which rate to try next, on the way to a tier's best goodput. Pure: from the blocks so far to the next one.
 
 Goodput rises with the rate until the tier misses its SLO, and then falls. So: upwards by a factor until it
-has fallen (or the tier is over-saturated), downwards from a start that was too high, and then the wider side
-of the best rate is halved, on a scale of logarithms, until its neighbours are near. Where goodput was still
-rising at the highest rate allowed, the best was not reached, and the answer says so: it is never
-extrapolated. Costs are measured afterwards, on fresh blocks: those of the sweep were selected for being good.
+has fallen (or the tier is over-saturated), downwards from a start that was too high, by ever longer steps,
+and then the wider side of the best rate is halved, on a scale of logarithms, until its neighbours are near.
+Where goodput was still rising at the highest rate allowed, the best was not reached, and the answer says so:
+it is never extrapolated. Costs are measured afterwards, on fresh blocks: those of the sweep were selected for
+being good.
 """
 
 from __future__ import annotations
@@ -104,9 +105,12 @@ def next_rate(search: Search, tried: Sequence[Tried]) -> float | None:
     known = _Known(search, tried)
     if not known.goodputs and not known.beyond:
         return search.start if search.start < known.ceiling else None
-    if known.best is None:
-        lowest = min(known.beyond)
-        return max(lowest / search.factor, search.least) if lowest > search.least else None
+    if not any(known.goodputs.values()):
+        # Nothing met the SLO so far. A tier that hangs is known in six steps to a hundredth, not in a dozen.
+        rates = {*known.goodputs, *known.beyond}
+        lower = max(min(rates) / search.factor ** len(rates), search.least)
+        return lower if lower < min(rates) else None
+    assert known.best is not None, "some goodput is the most"
     below, above = known.below, known.above
     if above is None:
         return _allowed(known, min(known.best * search.factor, search.most))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.engines.load import EngineLoad, engine_load
+from service.engines.load import EngineLoad, engine_load, own_words
 
 VLLM_0_32 = """# HELP vllm:num_requests_running Number of requests in model execution batches.
 # TYPE vllm:num_requests_running gauge
@@ -121,3 +121,10 @@ def test_memory_of_the_process_is_told_beside_an_engine_and_makes_none() -> None
     assert found is not None
     assert (found.resident_bytes, found.running) == (7.5e8, 5)
     assert engine_load("process_resident_memory_bytes 7.5e+08\n") is None
+
+
+def test_an_engines_own_words_are_the_lines_that_only_its_work_changes() -> None:
+    idle = "# HELP x\nprocess_cpu_seconds_total 1.5\nvllm:num_requests_running 0.0\nhttp_requests_total 3\n"
+    assert own_words(idle) == own_words(idle.replace("1.5", "1.6").replace("total 3", "total 4"))
+    assert own_words(idle) != own_words(idle.replace("running 0.0", "running 1.0"))
+    assert own_words("process_cpu_seconds_total 1.5\n") == ""

@@ -103,11 +103,12 @@ async def chat(turn: Turn, *, tokens: int = 3, pause: float = 0.0, told: int | N
 
 
 class ScriptedBackend:
-    """Counts and answers; `page` is what it tells as metrics, None for a 404."""
+    """Counts and answers; `page` is what it tells as metrics, None for a 404, or for silence where `mute`."""
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.page: str | None = None
+        self.page: str | Callable[[], str | None] | None = None
+        self.mute = False
         self.served: list[Served] = []
         self.connections = 0
         self.url = ""
@@ -141,8 +142,10 @@ class ScriptedBackend:
         return not turn.hung_up
 
     async def _tell(self, writer: asyncio.StreamWriter) -> None:
-        status, page = ("404 Not Found", "") if self.page is None else ("200 OK", self.page)
-        told = page.encode()
+        page = self.page() if callable(self.page) else self.page
+        if page is None and self.mute:
+            await asyncio.Event().wait()
+        status, told = ("404 Not Found", b"") if page is None else ("200 OK", page.encode())
         writer.write(f"HTTP/1.1 {status}\r\ncontent-length: {len(told)}\r\n\r\n".encode() + told)
         await writer.drain()
 

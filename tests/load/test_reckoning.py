@@ -13,7 +13,7 @@ from service.fleet import Slo
 from service.load.figures import BlockFigures
 from service.load.plan import Arrivals, BlockPlan, Part
 from service.load.reckoning import Bounds, reckon
-from service.load.timed import OUT_OF_FILES, Timed
+from service.load.timed import GIVEN_UP, OUT_OF_FILES, Timed
 
 SLO = Slo(ttft_seconds=0.5, tpot_seconds=0.1)
 PLAN = BlockPlan(
@@ -214,6 +214,40 @@ def test_chance_in_a_short_window_with_few_in_flight_is_no_saturation() -> None:
         by_slope += figures.concurrency_slope is not None and figures.concurrency_slope.lower > 0
     assert flagged == 0
     assert by_slope > 10, "Student's t alone would have told of growth in these"
+
+
+def given_up(at: float, until: float) -> Timed:
+    return replace(failed(0, at, GIVEN_UP), ended=until)
+
+
+def test_requests_given_up_at_one_moment_do_not_look_as_if_waits_became_shorter() -> None:
+    """A queue: TTFT grows by a second in every four, until nobody waits for it any more."""
+
+    def queue(until: float) -> BlockFigures:
+        requests = []
+        for number in range(1100):
+            at = number / 10
+            first = at + 0.2 + at / 4
+            requests.append(timed(number, at, ttft=first - at) if first < until else given_up(at, until))
+        return reckon(PLAN, requests, slo=SLO)
+
+    whole, cut = queue(1000.0), queue(PLAN.seconds + 0.5)
+    assert cut.failed[GIVEN_UP] > 100
+    for figures in (whole, cut):
+        assert figures.ttft_slope is not None
+        assert figures.ttft_slope.lower > 0
+        assert figures.over_saturated
+    refused = [replace(each, fault="overloaded") if each.fault else each for each in steady()]
+    assert not reckon(PLAN, refused, slo=SLO).over_saturated
+
+
+def test_answers_beside_the_window_are_answers_too() -> None:
+    early, late = timed(0, 1.0), timed(2, 112.0)
+    broken = replace(timed(3, 112.5), fault="stream_error")
+    figures = reckon(PLAN, [early, failed(1, 50.0, GIVEN_UP), late, broken], slo=SLO)
+    assert (figures.offered, figures.failed, figures.answered) == (1, {GIVEN_UP: 1}, 2)
+    dropped = replace(timed(4, 112.8), ended=None)
+    assert reckon(PLAN, [dropped], slo=SLO).answered == 0
 
 
 def test_a_queue_that_grows_far_beyond_chance_is_over_saturation_though_every_slo_is_met() -> None:

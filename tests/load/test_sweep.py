@@ -130,6 +130,33 @@ def test_a_start_that_is_too_high_goes_down() -> None:
     assert found.rate == pytest.approx(3.0, rel=0.1)
 
 
+@pytest.mark.parametrize("saturated", [False, True])
+def test_a_tier_that_answers_nobody_in_time_is_asked_for_ever_less_by_ever_longer_steps(
+    saturated: bool,
+) -> None:
+    found, tried = sweep(
+        Search(start=64.0, least=1.0), lambda rate: Tried(rate=rate, goodput=0.0, over_saturated=saturated)
+    )
+    rates = [each.rate for each in tried]
+    assert rates == sorted(rates, reverse=True)
+    assert (rates[0], rates[-1]) == (64.0, 1.0)
+    assert len(rates) == 6
+    assert not found.reached
+
+
+def test_a_start_far_beyond_the_tier_costs_few_blocks_and_the_best_is_found_all_the_same() -> None:
+    """Nothing of it met the SLO there, though its queue did not grow: that is no reason to ask for more."""
+
+    def cliff(rate: float) -> Tried:
+        return Tried(rate=rate, goodput=rate if rate <= 3.0 else 0.0)
+
+    found, tried = sweep(Search(start=100.0), cliff)
+    assert tried[1].rate < tried[0].rate
+    assert found.reached
+    assert found.rate == pytest.approx(3.0, rel=0.1)
+    assert len(tried) <= 13
+
+
 def test_a_start_that_is_the_best_looks_to_both_sides() -> None:
     found, tried = sweep(Search(start=5.0), tier(5.0))
     assert found.rate == 5.0

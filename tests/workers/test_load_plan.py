@@ -172,6 +172,81 @@ def test_a_tier_that_answers_nobody_ends_the_job() -> None:
     assert "w8a8 answered nothing in 2 blocks in a row (unreachable 40)" in end.failed
 
 
+def given_up(figures: BlockFigures, *, answered: int = 0) -> BlockFigures:
+    """The block as it is where nobody of its window was answered, and nobody waited any longer."""
+    return replace(
+        figures,
+        passed=0,
+        failed={"given_up": figures.offered},
+        answered=answered,
+        goodput=0.0,
+        throughput=0.0,
+        mean_output_tokens=None,
+        invalid=(f"nothing_answered: given_up {figures.offered}",),
+    )
+
+
+def test_a_sweep_that_asks_for_far_too_much_goes_down_and_ends_no_job() -> None:
+    """At a start of 64 times its capacity, with nobody answered in the first three blocks."""
+
+    def drown(number: int, figures: BlockFigures) -> BlockFigures:
+        plan = figures.plan
+        return given_up(figures) if plan.part is Part.SWEEP and (plan.rate or 0) > 1.5 else figures
+
+    slow = tiers(bf16=ModelTier(capacity=10.0), w8a8=ModelTier(capacity=20.0))
+    manifest, blocks, end = whole(slow, damage=drown)
+    assert end.failed == ""
+    rates = [each.plan.rate or 0 for each in of_part(blocks, Part.SWEEP, "bf16")]
+    assert sum(rate > 1.5 for rate in rates) >= 3
+    for tier in manifest.tiers:
+        assert best_of(manifest, blocks, tier).reached
+        assert len(cost_blocks(manifest, blocks, tier)) == 8
+
+
+def test_a_tier_that_hangs_in_its_sweep_ends_the_job_soon_after_it() -> None:
+    def hang(number: int, figures: BlockFigures) -> BlockFigures:
+        hangs = figures.plan.tier == "w8a8" and figures.plan.part is not Part.SLO
+        return given_up(figures) if hangs else figures
+
+    manifest, blocks, end = whole(damage=hang)
+    assert "w8a8 answered nothing in 2 blocks in a row (given_up" in end.failed
+    assert len(of_part(blocks, Part.SWEEP, "w8a8")) == 6
+    assert len(of_part(blocks, Part.CONCURRENCY, "w8a8")) == 2
+    assert not best_of(manifest, blocks, "w8a8").reached
+    _, blocks, end = whole(damage=hang, plan=replace(PLAN, parts=("slo", "sweep", "cost")))
+    assert end.failed == ""
+    assert any(remark.startswith("cost of w8a8: not reached: no token met the SLO") for remark in end.remarks)
+
+
+def test_a_tier_that_never_answered_anybody_ends_the_job_in_its_sweep() -> None:
+    def hang(number: int, figures: BlockFigures) -> BlockFigures:
+        return given_up(figures) if figures.plan.tier == "w8a8" else figures
+
+    _, blocks, end = whole(damage=hang, plan=replace(PLAN, parts=("sweep", "cost")))
+    assert "w8a8 answered nothing in 2 blocks in a row" in end.failed
+    assert len(of_part(blocks, Part.SWEEP, "w8a8")) == 2
+
+
+def test_a_tier_that_answered_beside_the_window_is_not_silent() -> None:
+    def drown(number: int, figures: BlockFigures) -> BlockFigures:
+        return given_up(figures, answered=1) if figures.plan.tier == "w8a8" else figures
+
+    _, blocks, end = whole(damage=drown, plan=replace(PLAN, parts=("slo",)))
+    assert end.failed == ""
+    assert Counter(each.plan.tier for each in blocks)["w8a8"] > 2
+
+
+def test_blocks_that_began_on_a_busy_engine_are_said() -> None:
+    def busy(number: int, figures: BlockFigures) -> BlockFigures:
+        chosen = figures.plan.tier == "w8a8" and number < 6
+        return replace(figures, busy_before=("http://w8a8:1",)) if chosen else figures
+
+    _, blocks, end = whole(damage=busy)
+    own = sum(each.plan.tier == "w8a8" for each in blocks)
+    [remark] = [each for each in end.remarks if "at work for others" in each]
+    assert remark.startswith(f"w8a8: 3 of {own} blocks began while http://w8a8:1 was at work")
+
+
 def test_the_outlook_expects_no_blocks_of_a_cost_that_will_not_be_measured() -> None:
     def saturate(number: int, figures: BlockFigures) -> BlockFigures:
         fresh = figures.plan.part is Part.COST and figures.plan.tier == "bf16"
