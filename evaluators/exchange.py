@@ -132,6 +132,31 @@ class Request:
     """Set on recall probes only."""
     body: Mapping[str, Json] = field(default_factory=dict)
 
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """What its user said, turn by turn, whoever wrote the instructions; without a user, every turn."""
+        said = tuple(message.text for message in self.messages if message.role == "user")
+        return said or tuple(message.text for message in self.messages)
+
+    @property
+    def wants_json(self) -> bool:
+        """Whether the text of its answer is to be JSON: by its own format, or by a rule of the model."""
+        return self.format is not Format.TEXT or self.expects_json
+
+    @property
+    def wants_lines(self) -> bool:
+        """Whether that rule asks for JSON lines; a format that the request names goes before it."""
+        return self.json_lines and self.format is Format.TEXT
+
+    def values_in(self, text: str) -> list[str]:
+        """The parts of an answer's text that are each to be one JSON value: all of it, or its lines."""
+        return [line for line in text.split("\n") if line.strip()] if self.wants_lines else [text]
+
+    @property
+    def offers_tools(self) -> bool:
+        """Whether its answer may call a tool."""
+        return bool(self.tools) and self.tool_choice != "none"
+
 
 class Expected(StrEnum):
     """What answers are to be although their requests do not ask for it."""
@@ -172,6 +197,10 @@ class AnswerRule:
         if self.json_lines:
             return Expected.JSON_LINES
         return Expected.JSON if self.expects_json else Expected.NONE
+
+
+REFUSING_FINISHES = frozenset({"content_filter", "refusal"})
+"""Finish reasons by which an engine says that it, or a filter of its, declined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,6 +260,10 @@ class Fault:
     kind: FaultKind
     status: int | None = None
     detail: str = ""
+
+    def __str__(self) -> str:
+        """`stream_error: out of memory`, or its kind alone."""
+        return f"{self.kind}: {self.detail}" if self.detail else str(self.kind)
 
     @property
     def of_infrastructure(self) -> bool:

@@ -81,13 +81,12 @@ def open_capture(
 
 
 def marginals_of(request: Request, stratum: str) -> tuple[str, ...]:
-    """The strata of a request; the language is that of its user, whoever wrote the instructions."""
-    asked = [message.text for message in request.messages if message.role == "user"]
+    """The strata of a request, one in each dimension; `stratum` is the crossed one that its proxy told."""
     return strata.marginals(
         stratum,
         constrained=request.constrained,
-        language=strata.language_of(asked or [message.text for message in request.messages]),
-        turns=len(asked),
+        language=strata.language_of(request.asked),
+        turns=sum(message.role == "user" for message in request.messages),
     )
 
 

@@ -10,12 +10,14 @@ from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
-from evaluators.exchange import Endpoint, Format, Json, Request
-from service import strata
+from evaluators.exchange import Endpoint, Json, Request
+from service.proxy.entry.admission import stratum_of
+from service.proxy.entry.surface import Surface
 from service.redaction import Mask, redacted, unmasked
 from service.store.capture import Keyring
 from service.store.corpus import Drawn, Place, rank_of, seal_request
 from service.store.corpus_members import Member
+from service.strata import language_of
 from service.traces import BadLine, NotATrace, Trace, Traced, body_of, looks_like_trace, read_trace
 from service.wire import BatchLine, read_batch, read_body, replay_body, write_batch_line, write_body
 from service.wire.replay import without_traces
@@ -61,7 +63,8 @@ class Importing:
         body = write_body(redacted(asked, mask))
         original = sha256(replay_body(request, model=self.model)).hexdigest()
         digest = sha256(body).hexdigest()
-        stratum = stratum_of(request, len(body), "en" if made_up else None)
+        language = "en" if made_up else language_of(request.asked)
+        stratum = f"{stratum_of(len(body), Surface(body))}/{language}"
         place = Place(model=self.model, name=self.name, stratum=stratum, tenant="")
         return Drawn(
             place=place,
@@ -80,20 +83,6 @@ class Importing:
                 keyring=self.keyring,
             ),
         )
-
-
-def stratum_of(request: Request, size: int, language: str | None = None) -> str:
-    """As that of a captured request: length, structure, streaming, and its language, unless that is told."""
-    structured = (
-        request.format is not Format.TEXT
-        or request.guide is not None
-        or request.constrained
-        or bool(request.tools)
-    )
-    if language is None:
-        asked = [message.text for message in request.messages if message.role == "user"]
-        language = strata.language_of(asked or [message.text for message in request.messages])
-    return f"{strata.crossed(size, structured=structured, streams=request.stream)}/{language}"
 
 
 def read_file(path: Path, importing: Importing, *, seed: str, exact: bool, limit: int | None) -> Imported:

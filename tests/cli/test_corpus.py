@@ -86,6 +86,28 @@ def test_a_batch_file_goes_in_masked_and_comes_out_as_the_same_corpus(
     assert (again["new"], again["digest"]) == (3, told["digest"])
 
 
+@pytest.mark.parametrize(
+    ("fields", "stratum"),
+    [
+        ({}, "under-2k/free/whole/en"),
+        ({"stream": True, "tools": []}, "under-2k/structured/stream/en"),
+        ({"grammar": 'root ::= "a"'}, "under-2k/structured/whole/en"),
+        ({"response_format": {"type": "text"}}, "under-2k/structured/whole/en"),
+        ({"messages": [{"role": "user", "content": "你好，请问今天天气怎么样？"}]}, "under-2k/free/whole/zh"),
+        ({"messages": [{"role": "system", "content": "今天天气怎么样？"}]}, "under-2k/free/whole/zh"),
+    ],
+)
+def test_a_request_is_in_the_stratum_that_a_proxy_would_have_told(
+    fields: dict[str, Any], stratum: str, config: Path, tmp_path: Path
+) -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "What do I owe for it?"}], **fields}
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/chat/completions", "body": body}
+    (tmp_path / "one.jsonl").write_text(json.dumps(line) + "\n")
+    assert ran(config, "import", "m", str(tmp_path / "one.jsonl"), "--name", "one").exit_code == 0
+    [told] = document(config, "manifest", "m", "--name", "one")["strata"]
+    assert told["stratum"] == stratum
+
+
 def test_a_corpus_that_jobs_send_and_nobody_filled_is_told(config: Path, batch: Path) -> None:
     ran(config, "import", "m", str(batch))
     assert (

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from service.proxy.entry.scan import ModelName, Trouble, find_model, form_model, renamed
 from service.proxy.entry.surface import Surface
+from service.wire.formats import GUIDES
 from tests.patience import here
 
 FORM = b"multipart/form-data; boundary=b"
@@ -213,6 +214,11 @@ def test_a_byte_order_mark_hides_no_model() -> None:
 def test_labels_are_read_off_the_surface(body: bytes, streams: bool, structured: bool) -> None:
     surface = Surface(body)
     assert (surface.streams, surface.wants_structure) == (streams, structured)
+
+
+@pytest.mark.parametrize("key", [*GUIDES, "response_format", "output_format", "tools", "functions"])
+def test_whatever_the_dialects_constrain_answers_by_is_structured(key: str) -> None:
+    assert Surface(b'{"model":"m","%b":{}}' % key.encode()).wants_structure
 
 
 @pytest.mark.parametrize("coding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from service.proxy.entry.scan import ModelName, Trouble, find_model
+from service.wire.formats import GUIDES
 
 _MOST_PARTS = 4000
 """Between quotes, at once: so that memory stays bounded."""
@@ -19,18 +20,9 @@ _ESCAPE = b"\\u00"
 """A key may be spelled with it, and no pure ASCII key without."""
 _LEADING = re.compile(rb'[ \t\r\n]*+\{[ \t\r\n]*+"model"[ \t\r\n]*+:[ \t\r\n]*+("[^"\\\x00-\x1f]*+")')
 _TRUE = re.compile(rb'"stream"[ \t\r\n]*+:[ \t\r\n]*+true')
-_STRUCTURED = frozenset(
-    {
-        b"tools",
-        b"response_format",
-        b"format",  # of /v1/responses
-        b"structured_outputs",
-        b"guided_json",
-        b"guided_regex",
-        b"guided_choice",
-        b"guided_grammar",
-    }
-)
+_FORMATS = ("tools", "functions", "response_format", "output_format", "format")
+"""The last within `text` of /v1/responses and `output_config` of /v1/messages."""
+_STRUCTURED = frozenset(key.encode() for key in (*_FORMATS, *GUIDES))
 
 
 class Surface:
