@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evaluators.beside import beside, ratio_range
-from evaluators.exchange import Answer, Fault, Format, Request
+from evaluators.exchange import Answer, Fault, Request
 from evaluators.repetition import flooded, loop_in
-from evaluators.score import Detail, Score, excerpt
+from evaluators.score import Detail, Score, failed
 from evaluators.scripts import switched_to
 
 _BROKEN_TEXT = re.compile(
@@ -53,7 +53,7 @@ class AnswerHealth:
         """The class of one answer; what it writes while thinking may loop or break as well."""
         if answer.broken_logprobs:
             found = f"{answer.broken_logprobs} tokens whose log probability is no finite number"
-            return _fail("engine_error", f"expected numbers, found {found}", answer.text)
+            return failed("engine_error", f"expected numbers, found {found}", answer.text)
         for written in (answer.text, answer.reasoning):
             failure = _damage(written, answer)
             if failure is not None:
@@ -67,7 +67,7 @@ class AnswerHealth:
             to = switched_to([message.text for message in request.messages], answer.text)
             if to is not None:
                 reason = f"expected the language of the request, found {to} letters that it has none of"
-                return _fail("language_switch", reason, answer.text)
+                return failed("language_switch", reason, answer.text)
         return Score(passed=True, label="ok")
 
     def details(self, baseline: Answer, candidate: Answer) -> tuple[Detail, ...]:
@@ -82,10 +82,9 @@ class AnswerHealth:
 
     def score_fault(self, request: Request, fault: Fault) -> Score:
         """A generation that broke: `engine_error` if it smells of numbers that are none, else `fault`."""
-        said = f"{fault.kind}: {fault.detail}" if fault.detail else str(fault.kind)
         if _BROKEN_ENGINE.search(fault.detail):
-            return _fail("engine_error", said, fault.detail)
-        return _fail("fault", said, "")
+            return failed("engine_error", str(fault), fault.detail)
+        return failed("fault", str(fault))
 
 
 def _damage(written: str, answer: Answer) -> Score | None:
@@ -97,11 +96,11 @@ def _damage(written: str, answer: Answer) -> Score | None:
         reason = (
             "the text looks like logits that are not numbers: one token, or no character, again and again"
         )
-        return _fail("engine_error", reason, ends[broken.start() :])
+        return failed("engine_error", reason, ends[broken.start() :])
     unlimited = answer.finish_reason == "length"
     if flooded(written):
         where = "to the token limit" if unlimited else "and more"
-        return _fail(
+        return failed(
             "runaway" if unlimited and not written[-64:].strip() else "white_space_flood",
             f"256 characters of white space in a row {where}",
             written[:200],
@@ -111,8 +110,8 @@ def _damage(written: str, answer: Answer) -> Score | None:
         return None
     reason = f"said {loop.times} times in a row"
     if unlimited and loop.at_end:
-        return _fail("runaway", f"{reason}, to the token limit", loop.unit)
-    return _fail("repetition", reason, loop.unit)
+        return failed("runaway", f"{reason}, to the token limit", loop.unit)
+    return failed("repetition", reason, loop.unit)
 
 
 def _unseen(request: Request, answer: Answer) -> Score | None:
@@ -126,25 +125,20 @@ def _unseen(request: Request, answer: Answer) -> Score | None:
     if unseen < _UNSEEN:
         return None
     reason = f"{unseen} tokens to the token limit came to no text at all"
-    return _fail("engine_error", reason, "")
+    return failed("engine_error", reason, "")
 
 
 def _ending(answer: Answer) -> Score | None:
     if not answer.text.strip() and not answer.tool_calls and not answer.refusal:
         thought = f" after {len(answer.reasoning)} characters of thinking" if answer.reasoning else ""
-        return _fail("empty", f"nothing was written{thought}, finish_reason {answer.finish_reason}", "")
+        return failed("empty", f"nothing was written{thought}, finish_reason {answer.finish_reason}", "")
     if answer.finish_reason == "length":
-        return _fail("cut_short", "the token limit came before the end", answer.text[-200:])
+        return failed("cut_short", "the token limit came before the end", answer.text[-200:])
     if answer.finish_reason in FILTERED:
-        return _fail("filtered", f"finish_reason is {answer.finish_reason}", answer.text[-200:])
+        return failed("filtered", f"finish_reason is {answer.finish_reason}", answer.text[-200:])
     return None
 
 
 def _is_prose(request: Request, answer: Answer) -> bool:
     """JSON has keys in English whatever language it is about."""
-    is_text = request.format is Format.TEXT and not request.expects_json
-    return is_text and answer.text.lstrip()[:1] not in ("", "{", "[")
-
-
-def _fail(label: str, reason: str, span: str) -> Score:
-    return Score(passed=False, label=label, reason=reason, evidence=excerpt(span))
+    return not request.wants_json and answer.text.lstrip()[:1] not in ("", "{", "[")

@@ -15,14 +15,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from evaluators.differences import Agreement, TooManyFields, agreement
-from evaluators.exchange import Answer, Fault, Format, Json, Request
+from evaluators.exchange import Answer, Fault, Json, Request
 from evaluators.field_names import ANY, field_name
-from evaluators.score import Detail, NotApplicable, Score, excerpt
+from evaluators.score import ALONE, BROKEN, REFERENCE, Detail, NotApplicable, Score, excerpt, failed
 from evaluators.strict_json import NotJson, TooMuch, parse
 
 MOST_REASON = 500
 """Characters of a reason: room for some twenty pointers, as many as are kept with a pair."""
-NOT_ALONE = "it compares two answers with each other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,28 +32,26 @@ class FieldAgreement:
     version: ClassVar[str] = "1"
 
     def applies(self, request: Request) -> bool:
-        offered = bool(request.tools) and request.tool_choice != "none"
-        return request.needle is None and (_wants_json(request) or offered)
+        return request.needle is None and (request.wants_json or request.offers_tools)
 
     def score(self, request: Request, answer: Answer) -> NotApplicable:
         """One answer alone agrees with nothing."""
-        return NotApplicable(why=NOT_ALONE)
+        return ALONE
 
     def score_fault(self, request: Request, fault: Fault) -> NotApplicable:
-        return NotApplicable(why="fault")
+        return BROKEN
 
     def compare(self, request: Request, baseline: Answer, candidate: Answer) -> tuple[Score, Score]:
         """`agrees`, `values_differ`, `types_differ`, `fields_differ` (one has what the other lacks), or
         `unreadable` where an answer is not JSON or too large. The gravest counts; fields before types."""
-        reference = Score(passed=True, label="reference")
         try:
             found = compare(request, baseline, candidate)
         except NotJson as error:
-            return reference, Score(passed=False, label="unreadable", reason=excerpt(str(error)))
+            return REFERENCE, failed("unreadable", str(error))
         except (TooMuch, TooManyFields) as error:
-            return reference, Score(passed=False, label="unreadable", reason=excerpt(f"too large: {error}"))
+            return REFERENCE, failed("unreadable", f"too large: {error}")
         judged = _judged(found)
-        return reference, replace(judged, details=_details(request, baseline, candidate, found))
+        return REFERENCE, replace(judged, details=_details(request, baseline, candidate, found))
 
 
 def compare(request: Request, baseline: Answer, candidate: Answer) -> Agreement:
@@ -62,17 +59,15 @@ def compare(request: Request, baseline: Answer, candidate: Answer) -> Agreement:
 
     Raises `NotJson`, `TooMuch` or `TooManyFields` where that cannot be done.
     """
-    if baseline.tool_calls or candidate.tool_calls or not _wants_json(request):
+    if baseline.tool_calls or candidate.tool_calls or not request.wants_json:
         return agreement(_calls(baseline), _calls(candidate))
     values: list[Json] = []
     for arm, answer in (("baseline", baseline), ("candidate", candidate)):
-        lines = request.json_lines and request.format is Format.TEXT
-        texts = [each for each in answer.text.split("\n") if each.strip()] if lines else [answer.text]
         try:
-            read = [parse(text).value for text in texts]
+            read = [parse(text).value for text in request.values_in(answer.text)]
         except NotJson as error:
             raise NotJson(f"the {arm}'s answer is not JSON: {error}") from None
-        values.append(read if lines else read[0])
+        values.append(read if request.wants_lines else read[0])
     return agreement(*values)
 
 
@@ -82,7 +77,7 @@ MOST_NAMES = 60
 
 def _details(request: Request, baseline: Answer, candidate: Answer, found: Agreement) -> tuple[Detail, ...]:
     """How often each field of the request's schema agrees or differs, in names of the schema alone."""
-    calls = bool(baseline.tool_calls or candidate.tool_calls or not _wants_json(request))
+    calls = bool(baseline.tool_calls or candidate.tool_calls or not request.wants_json)
     tools = {tool.name: tool.parameters for tool in request.tools}
     called = [_calls(answer) for answer in (baseline, candidate)] if calls else []
     counted: Counter[tuple[str, str]] = Counter()
@@ -110,10 +105,6 @@ def _of_call(tools: Mapping[str, Json], called: Sequence[Json], pointer: str) ->
     tool = field_name({"properties": {name: {}}}, "/" + name.replace("~", "~0").replace("/", "~1"))
     part, _, argument = below.partition("/")
     return f"{tool}{field_name(tools[name], f'/{argument}')}" if part == "arguments" and argument else tool
-
-
-def _wants_json(request: Request) -> bool:
-    return request.format is not Format.TEXT or request.expects_json
 
 
 def _calls(answer: Answer) -> Json:

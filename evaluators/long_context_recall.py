@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from evaluators.exchange import Answer, Fault, Request
 from evaluators.refusal_rules import Stance, read_stance
-from evaluators.score import Score, excerpt
+from evaluators.score import Score, excerpt, failed
 from evaluators.values import normal, occurrences
 
 MAX_CHARS = 100_000
@@ -37,24 +37,20 @@ class LongContextRecall:
         expected = " and ".join((request.needle.value, *request.needle.others))
         written = answer.text[:MAX_CHARS]
         if answer.refusal:
-            return _fail("refused", f"expected {expected!r}, found a refusal", answer.refusal)
+            return failed("refused", f"expected {expected!r}, found a refusal", answer.refusal)
         if not written.strip():
             label = "truncated" if answer.finish_reason == "length" else "empty"
-            return _fail(label, f"expected {expected!r}, found no answer", answer.reasoning[-200:])
+            return failed(label, f"expected {expected!r}, found no answer", answer.reasoning[-200:])
         reading = read_stance(written)
         if reading.stance is Stance.FULL:
-            return _fail("refused", f"expected {expected!r}, found a refusal", reading.span)
+            return failed("refused", f"expected {expected!r}, found a refusal", reading.span)
         # what repeats the question has not answered it
         said = normal(written).replace(normal(request.needle.question), " ")
         if all(occurrences(normal(value), said) for value in (request.needle.value, *request.needle.others)):
             return Score(passed=True, label="hit", evidence=excerpt(written))
         label = "truncated" if answer.finish_reason == "length" else "miss"
-        return _fail(label, f"expected {expected!r}, found another answer", written)
+        return failed(label, f"expected {expected!r}, found another answer", written)
 
     def score_fault(self, request: Request, fault: Fault) -> Score:
         """No answer recalls nothing."""
-        return _fail("fault", f"{fault.kind}: {fault.detail}" if fault.detail else str(fault.kind), "")
-
-
-def _fail(label: str, reason: str, evidence: str) -> Score:
-    return Score(passed=False, label=label, reason=excerpt(reason), evidence=excerpt(evidence))
+        return failed("fault", str(fault))

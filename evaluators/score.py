@@ -55,6 +55,15 @@ def excerpt(text: str, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+def failed(label: str, reason: str, span: str = "") -> Score:
+    """A failure of this class; `reason` and what it speaks of, `span`, are cut to what is kept."""
+    return Score(passed=False, label=label, reason=excerpt(reason), evidence=excerpt(span))
+
+
+REFERENCE = Score(passed=True, label="reference")
+"""Of the baseline where answers are compared: what the candidate is held to."""
+
+
 class UnscoredReason(StrEnum):
     """Why a pair that was due has no score."""
 
@@ -81,6 +90,12 @@ class NotApplicable:
     """The evaluator has nothing to say about this pair."""
 
     why: str
+
+
+ALONE = NotApplicable(why="it compares two answers with each other")
+"""What an evaluator that compares says of one answer."""
+BROKEN = NotApplicable(why="fault")
+"""What an evaluator says of a generation fault that it does not hold against an arm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +205,7 @@ def _score_arms(
 ) -> Judged:
     for outcome in (baseline, candidate):
         if isinstance(outcome, Fault) and outcome.of_infrastructure:
-            return Unscored(reason=UnscoredReason.SHADOW, detail=f"{outcome.kind}: {outcome.detail}")
+            return Unscored(reason=UnscoredReason.SHADOW, detail=str(outcome))
     if isinstance(baseline, Fault) and baseline.kind is FaultKind.REJECTED:
         # The request was wrong, not an answer: the baseline would not serve it at all.
         return NotApplicable(why="rejected")

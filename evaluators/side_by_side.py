@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from evaluators.beside import Beside, beside
 from evaluators.exchange import Answer, Fault, Request
-from evaluators.score import NotApplicable, Score
+from evaluators.score import ALONE, BROKEN, REFERENCE, NotApplicable, Score
 
 RATIO = 2.0
 """From here on an answer is much longer; from its inverse on, much shorter."""
@@ -32,19 +32,16 @@ class SideBySide:
 
     def score(self, request: Request, answer: Answer) -> NotApplicable:
         """One answer alone has nothing beside it."""
-        return NotApplicable(why="it compares two answers with each other")
+        return ALONE
 
     def score_fault(self, request: Request, fault: Fault) -> NotApplicable:
-        return NotApplicable(why="fault")
+        return BROKEN
 
     def compare(self, request: Request, baseline: Answer, candidate: Answer) -> tuple[Score, Score]:
         """`tools_differ`, `end_differs`, `much_shorter`, `much_longer`, or `alike`; the first that fits."""
         found = beside(baseline, candidate)
         label, reason = _class_of(found, baseline, candidate)
-        return (
-            Score(passed=True, label="reference"),
-            Score(passed=label == "alike", label=label, reason=reason),
-        )
+        return REFERENCE, Score(passed=label == "alike", label=label, reason=reason)
 
 
 def _class_of(found: Beside, baseline: Answer, candidate: Answer) -> tuple[str, str]:

@@ -15,12 +15,22 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from evaluators.call_marks import call_in
-from evaluators.exchange import Answer, Fault, Format, Guide, Json, Request, Tool, ToolCall
+from evaluators.exchange import (
+    REFUSING_FINISHES,
+    Answer,
+    Fault,
+    Format,
+    Guide,
+    Json,
+    Request,
+    Tool,
+    ToolCall,
+)
 from evaluators.guides import MOST_TEXT, UnsupportedGuide, check_guide, departure
 from evaluators.json_schema import UnsupportedSchema, compile_schema
 from evaluators.patterns import TooLong
 from evaluators.refusal_rules import Stance, read_stance
-from evaluators.score import Score, Unscored, UnscoredReason, excerpt
+from evaluators.score import Score, Unscored, UnscoredReason, excerpt, failed
 from evaluators.strict_json import MAX_CHARS, NotJson, TooMuch, parse
 
 _FENCE = re.compile(r"```[A-Za-z0-9_+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```", re.DOTALL)
@@ -28,7 +38,6 @@ RUN = 512
 """Characters of repetition at the end of an answer that ran to its token limit which make it a `runaway`."""
 MOST_LINES = 10_000
 """JSON lines of one answer that are judged."""
-REFUSING_FINISHES = frozenset({"content_filter", "refusal"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +50,7 @@ class StructuredOutput:
     def applies(self, request: Request) -> bool:
         """By the request alone: a format or guide, a rule that expects JSON, or tools that may be called."""
         return request.needle is None and (
-            request.guide is not None or _wants_json(request) or _offers_tools(request)
+            request.guide is not None or request.wants_json or request.offers_tools
         )
 
     def score(self, request: Request, answer: Answer) -> Score | Unscored:
@@ -53,7 +62,7 @@ class StructuredOutput:
         except UnsupportedSchema as error:
             return _unsupported(error)
         except TooMuch as error:
-            return _fail("unjudgeable", f"the answer is beyond what is judged: {error}", answer.text)
+            return failed("unjudgeable", f"the answer is beyond what is judged: {error}", answer.text)
 
     def prepare(self, request: Request) -> Unscored | None:
         """Every schema and the guide, whether an answer needs them or not; compiled ones are kept."""
@@ -70,18 +79,18 @@ class StructuredOutput:
 
     def score_fault(self, request: Request, fault: Fault) -> Score:
         """No answer is no structured answer."""
-        return _fail("fault", f"{fault.kind}: {fault.detail}" if fault.detail else str(fault.kind), "")
+        return failed("fault", str(fault))
 
     def _class_of(self, request: Request, answer: Answer) -> Score:
         if answer.refusal or answer.finish_reason in REFUSING_FINISHES:
-            return _fail("refused", "the engine reports a refusal", answer.refusal or answer.text)
-        if answer.tool_calls and _offers_tools(request):
+            return failed("refused", "the engine reports a refusal", answer.refusal or answer.text)
+        if answer.tool_calls and request.offers_tools:
             return _judge_calls(request, answer)
         written = answer.text.strip()
         unfinished = _unfinished(answer)
         if not written:
-            return unfinished or _fail("empty", "nothing was written", "")
-        if _offers_tools(request):
+            return unfinished or failed("empty", "nothing was written", "")
+        if request.offers_tools:
             missing = _missing_call(request, answer)
             if missing is not None:
                 return unfinished or missing
@@ -89,21 +98,21 @@ class StructuredOutput:
             return unfinished  # whole JSON and then white space to the token limit, too
         if request.guide is not None:
             return _judge_guided(request.guide, answer.text, unfinished)
-        if not _wants_json(request):
+        if not request.wants_json:
             return Score(passed=True, label="no_call", reason="a call was offered and not demanded")
         return _judge_text(request, answer, unfinished)
 
 
 def _judge_guided(guide: Guide, text: str, unfinished: Score | None) -> Score:
     if len(text) > MOST_TEXT:
-        return _fail("unjudgeable", f"{len(text)} characters > {MOST_TEXT}", text)
+        return failed("unjudgeable", f"{len(text)} characters > {MOST_TEXT}", text)
     try:
         problem = departure(guide, text)
     except TooLong as error:
-        return _fail("unjudgeable", str(error), text)
+        return failed("unjudgeable", str(error), text)
     if problem is None:
         return Score(passed=True, label="ok")
-    return unfinished or _fail("schema_violation", problem, text)
+    return unfinished or failed("schema_violation", problem, text)
 
 
 def _judge_text(request: Request, answer: Answer, unfinished: Score | None) -> Score:
@@ -121,7 +130,7 @@ def _judge_text(request: Request, answer: Answer, unfinished: Score | None) -> S
 
 
 def _judge_not_json(request: Request, written: str, error: NotJson) -> Score:
-    for within in _recovered(written, lines=_wants_lines(request)):
+    for within in _recovered(written, lines=request.wants_lines):
         if _is_recoverable(request, within):
             return Score(
                 passed=request.accept_recoverable,
@@ -131,14 +140,14 @@ def _judge_not_json(request: Request, written: str, error: NotJson) -> Score:
             )
     reading = read_stance(written)
     if reading.stance is Stance.FULL:
-        return _fail("refused", "the text declines the request", reading.span)
-    return _fail("not_json", f"expected JSON, found: {error}", written)
+        return failed("refused", "the text declines the request", reading.span)
+    return failed("not_json", f"expected JSON, found: {error}", written)
 
 
 def _is_recoverable(request: Request, within: str) -> bool:
     """Whether this part of an answer is what was asked for, and more than a number or word of the prose."""
     try:
-        holds = all(isinstance(parse(line).value, dict | list) for line in _values(request, within))
+        holds = all(isinstance(parse(line).value, dict | list) for line in request.values_in(within))
         return holds and _read(request, within)[1] is None
     except NotJson:
         return False
@@ -149,14 +158,14 @@ def _read(request: Request, written: str) -> tuple[tuple[str, ...], Score | None
     duplicates: list[str] = []
     if len(written) > MAX_CHARS:
         raise TooMuch(f"{len(written)} characters > {MAX_CHARS}")
-    values = _values(request, written)
+    values = request.values_in(written)
     if len(values) > MOST_LINES:
         raise TooMuch(f"{len(values)} lines > {MOST_LINES}")
     for number, line in enumerate(values, 1):
         try:
             parsed = parse(line)
         except NotJson as error:
-            raise (NotJson(f"line {number}: {error}") if _wants_lines(request) else error) from None
+            raise (NotJson(f"line {number}: {error}") if request.wants_lines else error) from None
         duplicates += parsed.duplicates
         problem = _problem(request, parsed.value, len(line))
         if problem is not None:
@@ -164,27 +173,9 @@ def _read(request: Request, written: str) -> tuple[tuple[str, ...], Score | None
     return tuple(duplicates), None
 
 
-def _values(request: Request, written: str) -> list[str]:
-    """The texts that must each be one JSON value; of JSON lines every line that is not blank."""
-    return [line for line in written.split("\n") if line.strip()] if _wants_lines(request) else [written]
-
-
-def _wants_lines(request: Request) -> bool:
-    """Whether the model's rule asks for JSON lines; a format that the request names goes before it."""
-    return request.json_lines and request.format is Format.TEXT
-
-
-def _wants_json(request: Request) -> bool:
-    return request.format is not Format.TEXT or request.expects_json
-
-
-def _offers_tools(request: Request) -> bool:
-    return bool(request.tools) and request.tool_choice != "none"
-
-
 def _schemas(request: Request) -> list[Json]:
     schemas = [] if request.schema is None else [request.schema]
-    if _offers_tools(request):
+    if request.offers_tools:
         schemas += [tool.parameters for tool in request.tools if tool.parameters is not None]
     return schemas
 
@@ -193,18 +184,14 @@ def _unsupported(error: Exception) -> Unscored:
     return Unscored(reason=UnscoredReason.UNSUPPORTED_SCHEMA, detail=excerpt(str(error)))
 
 
-def _fail(label: str, reason: str, evidence: str) -> Score:
-    return Score(passed=False, label=label, reason=excerpt(reason), evidence=excerpt(evidence))
-
-
 def _unfinished(answer: Answer) -> Score | None:
     """What the token limit did to an answer, None when it ended by itself."""
     if answer.finish_reason != "length":
         return None
     written = answer.text or "".join(call.arguments for call in answer.tool_calls)
     if repeats(written):
-        return _fail("runaway", "ran to the token limit repeating itself", written[-200:])
-    return _fail("truncated", "the token limit came before the end of the answer", written[-200:])
+        return failed("runaway", "ran to the token limit repeating itself", written[-200:])
+    return failed("truncated", "the token limit came before the end of the answer", written[-200:])
 
 
 def repeats(text: str) -> bool:
@@ -221,12 +208,12 @@ def _missing_call(request: Request, answer: Answer) -> Score | None:
     """The failure of an answer without a call where there should be one."""
     if meant := call_in(answer.text):
         reason = "a call stands in the text, where the engine could not read it"
-        return _fail("arguments_not_json", reason, meant)
+        return failed("arguments_not_json", reason, meant)
     if answer.finish_reason == "tool_calls":
-        return _fail("tool_missing", "finish_reason is tool_calls, and there is no call", answer.text)
+        return failed("tool_missing", "finish_reason is tool_calls, and there is no call", answer.text)
     if request.tool_choice != "auto":
         demanded = "a call" if request.tool_choice == "required" else f"a call of {request.tool_choice!r}"
-        return _fail("tool_missing", f"expected {demanded}, found text", answer.text)
+        return failed("tool_missing", f"expected {demanded}, found text", answer.text)
     return None
 
 
@@ -253,7 +240,7 @@ def _judge_calls(request: Request, answer: Answer) -> Score:
             failure: Score | None = _unknown(call, tools)
         elif named and call.name != demanded:
             # Whoever runs the calls would run one that was not asked for.
-            failure = _fail("tool_unknown", f"a call of {call.name!r} beside {demanded!r}", call.name)
+            failure = failed("tool_unknown", f"a call of {call.name!r} beside {demanded!r}", call.name)
         else:
             failure = _judge_arguments(tool, call, answer)
         if failure is not None:
@@ -262,13 +249,13 @@ def _judge_calls(request: Request, answer: Answer) -> Score:
         return min(failures, key=lambda each: (_GRAVEST_CALL.index(each.label), each.reason))
     if demanded is not None and not named:
         called = ", ".join(sorted(call.name for call in answer.tool_calls))
-        return _fail("tool_missing", f"expected a call of {demanded!r}, found {called}", called)
+        return failed("tool_missing", f"expected a call of {demanded!r}, found {called}", called)
     return Score(passed=True, label="ok")
 
 
 def _unknown(call: ToolCall, tools: dict[str, Tool]) -> Score:
     offered = ", ".join(sorted(tools))
-    return _fail("tool_unknown", f"no tool is called {call.name!r}; offered: {offered}", call.name)
+    return failed("tool_unknown", f"no tool is called {call.name!r}; offered: {offered}", call.name)
 
 
 def _judge_arguments(tool: Tool, call: ToolCall, answer: Answer) -> Score | None:
@@ -281,32 +268,32 @@ def _judge_arguments(tool: Tool, call: ToolCall, answer: Answer) -> Score | None
         value = parse(written).value
     except NotJson as error:
         reason = f"arguments of {call.name!r} are not JSON: {error}"
-        return _unfinished(answer) or _fail("arguments_not_json", reason, call.arguments)
+        return _unfinished(answer) or failed("arguments_not_json", reason, call.arguments)
     except TooMuch as error:
-        return _fail("unjudgeable", f"arguments of {call.name!r}: {error}", call.arguments)
+        return failed("unjudgeable", f"arguments of {call.name!r}: {error}", call.arguments)
     if not isinstance(value, dict):
         reason = f"arguments of {call.name!r} are not an object"
-        return _fail("arguments_schema_violation", reason, call.arguments)
+        return failed("arguments_schema_violation", reason, call.arguments)
     violation = compile_schema(schema).violation(value, chars=len(written))
     if violation is None:
         return None
     if not call.arguments.strip():
-        return _fail("arguments_not_json", f"arguments of {call.name!r} are missing", "")
+        return failed("arguments_not_json", f"arguments of {call.name!r} are missing", "")
     reason = f"arguments of {call.name!r} at {violation.pointer or '/'}: {violation.reason}"
-    return _fail("arguments_schema_violation", reason, violation.pointer or call.arguments)
+    return failed("arguments_schema_violation", reason, violation.pointer or call.arguments)
 
 
 def _problem(request: Request, value: Json, chars: int) -> Score | None:
     """How a JSON value fails what was asked of it."""
     if request.format is Format.JSON_OBJECT and not isinstance(value, dict):
-        return _fail("schema_violation", "expected an object, found another JSON value", str(value))
+        return failed("schema_violation", "expected an object, found another JSON value", str(value))
     if request.schema is None:
         return None
     violation = compile_schema(request.schema).violation(value, chars=chars)
     if violation is None:
         return None
     reason = f"at {violation.pointer or '/'}: {violation.reason}"
-    return _fail("schema_violation", reason, violation.pointer or "/")
+    return failed("schema_violation", reason, violation.pointer or "/")
 
 
 def _recovered(written: str, *, lines: bool) -> list[str]:

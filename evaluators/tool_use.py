@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from evaluators.call_marks import call_in
 from evaluators.exchange import Answer, Fault, Request
-from evaluators.score import NotApplicable, Score, excerpt
+from evaluators.score import BROKEN, NotApplicable, Score, excerpt, failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class ToolUse:
     version: ClassVar[str] = "2"
 
     def applies(self, request: Request) -> bool:
-        offered = request.needle is None and bool(request.tools) and request.tool_choice != "none"
+        offered = request.needle is None and request.offers_tools
         return offered and (request.tool_choice == "auto" or not request.parallel_calls)
 
     def score(self, request: Request, answer: Answer) -> Score:
@@ -34,14 +34,14 @@ class ToolUse:
             names = ", ".join(sorted({call.name for call in answer.tool_calls}))
             if len(answer.tool_calls) > 1 and not request.parallel_calls:
                 reason = f"expected at most one call, found {len(answer.tool_calls)}: {names}"
-                return Score(passed=False, label="too_many_calls", reason=excerpt(reason))
+                return failed("too_many_calls", reason)
             return Score(passed=True, label="called", reason=excerpt(f"called {names}"), neutral=True)
         if meant := call_in(answer.text):
             reason = "a call stands in the text, where the engine could not read it"
-            return Score(passed=False, label="call_in_text", reason=reason, evidence=excerpt(meant))
+            return failed("call_in_text", reason, meant)
         left = request.tool_choice == "auto"
         return Score(passed=False, label="no_call", reason="no tool was called", neutral=left)
 
     def score_fault(self, request: Request, fault: Fault) -> NotApplicable:
         """An answer that broke says nothing about how often tools are called."""
-        return NotApplicable(why="fault")
+        return BROKEN

@@ -139,7 +139,7 @@ def _asked(request: Request, mask: Callable[[str], str]) -> str:
     parts = []
     if request.schema is not None:
         parts.append(f"JSON that satisfies {_json(request.schema)}")
-    elif request.format != "text" or request.expects_json:
+    elif request.wants_json:
         parts.append("JSON")
     if request.tools:
         parts.append(f"tools ({request.tool_choice}): {', '.join(tool.name for tool in request.tools)}")

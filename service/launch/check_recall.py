@@ -121,7 +121,7 @@ async def _one(settings: Settings, ladder: Ladder, backend: Backend) -> _Tried:
         elif outcome.kind is FaultKind.REJECTED:
             scores.append(judge.score_fault(question, outcome))
         else:
-            missing.append(f"{outcome.kind}: {outcome.detail}" if outcome.detail else str(outcome.kind))
+            missing.append(str(outcome))
 
     questions = own_questions(settings.probe_of(ladder.model))
     try:

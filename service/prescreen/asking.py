@@ -141,7 +141,7 @@ async def _answer(tier: Tier, request: Request, max_tokens: int) -> str:
         complete=True,
     )
     if not isinstance(outcome, Answer):
-        raise CannotForce(f"{outcome.kind}: {outcome.detail}" if outcome.detail else str(outcome.kind))
+        raise CannotForce(str(outcome))
     if outcome.tool_calls:
         raise CannotForce("its answer calls a tool")
     return outcome.text
