@@ -21,7 +21,7 @@ from evaluators.exchange import Needle, Request
 from evaluators.needle_claims import is_asked, is_cell_of_pair, is_stated
 from evaluators.needle_keys import chinese_key, label_key, sentence_key
 from evaluators.needle_values import VALUE, gives_away, is_value
-from evaluators.values import normal, occurrences
+from evaluators.values import TOKEN, normal, occurrences
 
 MAX_CHARS = 2_000_000
 """Characters of context that are searched."""
@@ -150,7 +150,9 @@ def _unique(found: list[_Found], prompt: str, outside: str, tools: str, seed: in
     """Those whose value stands once in all of the prompt, and whose key stands once outside the question."""
     keys = Counter(one.key.casefold() for one in {one.at: one for one in found}.values())
     compared = normal(f"{prompt}\n{tools}")
-    tokens = Counter(_TOKENS.findall(compared))
+    tokens = Counter(
+        TOKEN.findall(compared)
+    )  # one pass counts them all; a value with either sign is not unique
     fit = [
         one
         for one in sorted({one.at: one for one in found}.values(), key=lambda one: one.at)
@@ -161,12 +163,8 @@ def _unique(found: list[_Found], prompt: str, outside: str, tools: str, seed: in
     return [one for one in fit if _is_named_once(one.key.casefold(), outside)]
 
 
-_TOKENS = re.compile(r"[0-9a-z_\u00df-\u024f]+(?:[-.,:/@+][0-9a-z_][0-9a-z_\u00df-\u024f]*)*")
-"""What `occurrences` takes for a token of its own, as long as it gets: one pass counts them all."""
-
-
 def _stands_once(value: str, tokens: Counter[str], compared: str) -> bool:
-    if _TOKENS.fullmatch(value):
+    if TOKEN.fullmatch(value):
         return tokens[value] == 1
     return occurrences(value, compared) == 1
 

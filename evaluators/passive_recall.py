@@ -1,30 +1,27 @@
 """Whether the candidate's answer repeats the facts of the context that the baseline's answer used.
 
-No question is asked: the captured answers themselves are read. A fact is a number, a date, an address or a
-code of the baseline's answer that stands in the prompt, and not in its closing question. The baseline is the
-reference and always passes; the candidate passes where it names all of them. Two good answers may choose
-different facts, and sampling makes them differ, so the share means nothing beside zero and everything beside
-the control's, the baseline against itself: that is its floor.
+No question is asked: the captured answers themselves are read. A fact is a number with its sign, a date, an
+address or a code of the baseline's answer that stands in the prompt, and not in its closing question. The
+baseline is the reference and always passes; the candidate passes where it names all of them. Two good answers
+may choose different facts, and sampling makes them differ, so the share means nothing beside zero and
+everything beside the control's, the baseline against itself: that is its floor.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 from evaluators.exchange import Answer, Fault, Request
 from evaluators.needle_values import is_value
 from evaluators.needles import outside_question
-from evaluators.score import NotApplicable, Score, excerpt
-from evaluators.values import normal
+from evaluators.score import ALONE, BROKEN, REFERENCE, NotApplicable, Score, failed
+from evaluators.values import normal, tokens
 
-NOT_ALONE = "it compares two answers with each other"
 MIN_CHARS = 2000
 """Characters of a prompt that is long enough to recall something from."""
 MAX_PROMPT, MAX_ANSWER = 400_000, 50_000
 """Characters that are read; a fact beyond them is none."""
-_VALUES = re.compile(r"[0-9a-z_]+(?:[-.,:/@+%][0-9a-z_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ class PassiveRecall:
     """Applies to long prompts, whatever is asked; probes have a known answer and are judged by that."""
 
     name: ClassVar[str] = "passive_recall"
-    version: ClassVar[str] = "2"
+    version: ClassVar[str] = "3"
 
     def applies(self, request: Request) -> bool:
         written = sum(len(message.text) for message in request.messages)
@@ -40,28 +37,26 @@ class PassiveRecall:
 
     def score(self, request: Request, answer: Answer) -> NotApplicable:
         """One answer alone repeats nothing."""
-        return NotApplicable(why=NOT_ALONE)
+        return ALONE
 
     def score_fault(self, request: Request, fault: Fault) -> NotApplicable:
-        return NotApplicable(why="fault")
+        return BROKEN
 
     def compare(self, request: Request, baseline: Answer, candidate: Answer) -> tuple[Score, Score]:
         """`repeats` all facts, `omits` some, or `no_facts`, which passes: the baseline used none."""
-        reference = Score(passed=True, label="reference")
-        facts = _values(baseline)
+        facts = {said for said in _said(baseline) if is_value(said.removeprefix("-"))}
         if facts:
-            facts &= set(_VALUES.findall(normal(outside_question(request)[:MAX_PROMPT])))
+            facts &= set(tokens(normal(outside_question(request)[:MAX_PROMPT])))
         if not facts:
-            return reference, Score(passed=True, label="no_facts", reason="the reference names no fact")
-        missing = sorted(facts - _values(candidate, every=True))
+            return REFERENCE, Score(passed=True, label="no_facts", reason="the reference names no fact")
+        missing = sorted(facts - _said(candidate))
         told = f"repeats {len(facts) - len(missing)} of {len(facts)} facts"
         if not missing:
-            return reference, Score(passed=True, label="repeats", reason=told)
-        reason = excerpt(f"{told}; not {', '.join(missing)}")
-        return reference, Score(passed=False, label="omits", reason=reason, evidence=excerpt(candidate.text))
+            return REFERENCE, Score(passed=True, label="repeats", reason=told)
+        return REFERENCE, failed("omits", f"{told}; not {', '.join(missing)}", candidate.text)
 
 
-def _values(answer: Answer, *, every: bool = False) -> set[str]:
-    """What stands in text and calls as a token of its own; unless `every`, only what nobody would guess."""
+def _said(answer: Answer) -> set[str]:
+    """What stands in text and calls as a token of its own."""
     written = "\n".join((answer.text, *(call.arguments for call in answer.tool_calls)))[:MAX_ANSWER]
-    return {found for found in _VALUES.findall(normal(written)) if every or is_value(found)}
+    return set(tokens(normal(written)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from evaluators.numerals import HAN_DATE, HAN_NUMERAL, date_in_digits, in_digits
 
@@ -107,15 +108,23 @@ def occurrences(value: str, text: str) -> int:
     at = text.find(value)
     while at >= 0:
         end = at + len(value)
-        before = text[max(0, at - 3) : at][::-1]
-        signed = value[0].isdigit() and _SIGN.match(before)
-        if not signed and _free(before) and _free(text[end : end + 2]):
+        signed = value[0].isdigit() and _is_signed(text, at)
+        if not signed and _free(text[max(0, at - 3) : at][::-1]) and _free(text[end : end + 2]):
             count += 1
         at = text.find(value, at + 1)
     return count
 
 
-_TOKEN = re.compile(r"[0-9a-z_\u00df-\u024f]")
+def tokens(text: str) -> Iterator[str]:
+    """Every token of its own, as long as it gets, a number with its minus; the text in `normal` form."""
+    for found in TOKEN.finditer(text):
+        signed = found[0][0].isdigit() and _is_signed(text, found.start())
+        yield f"-{found[0]}" if signed else found[0]
+
+
+TOKEN = re.compile(r"[0-9a-z_\u00df-\u024f]+(?:[-.,:/@+][0-9a-z_][0-9a-z_\u00df-\u024f]*)*")
+"""What `occurrences` takes for a token of its own, as long as it gets, whatever its sign."""
+_INNER = re.compile(r"[0-9a-z_\u00df-\u024f]")
 _SIGN = re.compile(
     r"[$\u20ac\u00a3\u00a5]?[-\u2212](?:[ \t(\[{=:$\u20ac\u00a3\u00a5\"'`*~|\u201c\u2018\u00ab\u300c]|\Z)"
 )
@@ -124,6 +133,10 @@ hyphen, on a further line a bullet."""
 _JOINT = re.compile(r"[-.,:/@+][0-9a-z_]")
 
 
+def _is_signed(text: str, at: int) -> bool:
+    return _SIGN.match(text[max(0, at - 3) : at][::-1]) is not None
+
+
 def _free(beside: str) -> bool:
     """Whether the characters next to a value (nearest first) leave it a token of its own; two count."""
-    return _TOKEN.match(beside) is None and _JOINT.match(beside) is None
+    return _INNER.match(beside) is None and _JOINT.match(beside) is None

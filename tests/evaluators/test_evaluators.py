@@ -17,7 +17,7 @@ def test_evaluators_have_their_names_and_versions_in_order() -> None:
         ("tool_use", "2"),
         ("field_agreement", "1"),
         ("answer_health", "2"),
-        ("passive_recall", "2"),
+        ("passive_recall", "3"),
     ]
     assert [(evaluator.name, evaluator.version) for evaluator in ASKED_FOR] == [("side_by_side", "1")]
 

@@ -46,6 +46,23 @@ def test_facts_are_values_of_the_reference_that_the_context_gave(
     assert (found.candidate.label, found.candidate.passed) == (label, label != "omits")
 
 
+@pytest.mark.parametrize(
+    ("baseline", "candidate", "label"),
+    [
+        ("The balance is -4,327.00.", "It stands at -4327.", "repeats"),
+        ("The balance is -4,327.00.", "It stands at \u2212$4,327.00.", "repeats"),
+        ("The balance is -4,327.00.", "It stands at 4,327.00.", "omits"),
+        ("The balance is 4,327.00.", "Much.", "no_facts"),  # which the context did not say
+        ("- 88,123\n- 77,456", "88,123 and 77,456", "repeats"),  # a list
+        ("Pages 88,123-99,456", "Pages 88,123-99,456", "repeats"),  # a range
+    ],
+)
+def test_a_minus_belongs_to_its_number(baseline: str, candidate: str, label: str, make_request: Make) -> None:
+    facts = "The balance is -4,327.00 today, with 88,123 and 77,456 to come, on pages 88,123-99,456."
+    found = compared(make_request(f"{PROSE}\n\n{facts}\n\nWhat do I owe?"), baseline, candidate)
+    assert found.candidate.label == label
+
+
 def test_the_reason_counts_them_and_names_what_is_missing(make_request: Make) -> None:
     found = compared(make_request(ASKED), "1,234.50 for INV-20391 by March 25, 2024", "1234.5 in spring")
     assert found.candidate.reason == "repeats 1 of 3 facts; not 2024-03-25, inv-20391"

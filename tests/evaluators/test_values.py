@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluators.values import normal, occurrences
+from evaluators.values import normal, occurrences, tokens
 from tests.patience import here
 
 
@@ -113,6 +114,15 @@ def test_what_is_not_the_same_value_stays_apart(one: str, other: str) -> None:
 )
 def test_a_value_counts_only_as_a_token_of_its_own(value: str, text: str, count: int) -> None:
     assert occurrences(value, text) == count
+
+
+@given(st.text("08az-.,:/@+$\u2212 (", max_size=30))
+def test_tokens_are_what_occurs_and_a_number_with_its_minus_is_another(text: str) -> None:
+    compared = normal(text)
+    told = Counter(tokens(compared))
+    for found in told:
+        if not found.startswith("-"):
+            assert told[found] == occurrences(found, compared)
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9))
