@@ -1,6 +1,6 @@
 """Batch size from a curve by concurrency: where TPOT ends it, what tokens cost on the way, what a pool gains.
 
-    start     the most at once with P95 of TPOT <= 0.8 x its SLO, below the fewest that miss that
+    start     the most at once with P95 of TPOT <= .8 x its SLO, below the fewest that miss that
     cost      price an hour x 1e6 / (3600 x tokens a second that met the SLO)
     gain      tokens a second at the best step / at the start - 1        an offline pool has no TPOT to keep
 
@@ -10,14 +10,14 @@ Nothing is extrapolated: what no step shows beyond is `None`, and the reason say
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
 from service.capacity.initial import CHUNK_TOKENS
 
-SHARE = 0.8
+_SHARE = 0.8
 """Of TPOT's SLO: room for what a window does not show."""
 LEAST_GAIN, MOST_GAIN = 0.30, 0.50
 """What an offline pool is said to gain; here it is compared with what was measured."""
@@ -113,6 +113,31 @@ class ChunkAdvice:
     reason: str
 
 
+def tpot_limit(tpot_seconds: float) -> float:
+    """What P95 of TPOT keeps to wherever the most at once is looked for; seconds, as is its SLO."""
+    return _SHARE * tpot_seconds
+
+
+def limit_told(tpot_seconds: float) -> str:
+    """The limit in words."""
+    return f"P95 of TPOT at most {tpot_limit(tpot_seconds) * 1e3:.4g} ms, {_SHARE:.0%} of its SLO"
+
+
+def edges(tried: Iterable[tuple[int, float | None]], *, tpot_seconds: float) -> tuple[int | None, int | None]:
+    """The most at once that keep the limit below the fewest that miss it, and those fewest.
+
+    `tried` are (concurrency, P95 of TPOT in seconds, or `None` for a miss); of several with the same
+    concurrency all must keep it.
+    """
+    kept: dict[int, bool] = {}
+    for count, tpot_p95 in tried:
+        keeps = tpot_p95 is not None and tpot_p95 <= tpot_limit(tpot_seconds)
+        kept[count] = kept.get(count, True) and keeps
+    misses = min((count for count, keeps in kept.items() if not keeps), default=None)
+    keeping = [count for count, keeps in kept.items() if keeps and (misses is None or count < misses)]
+    return max(keeping, default=None), misses
+
+
 def merged(steps: Sequence[Step]) -> tuple[Step, ...]:
     """One step for each concurrency, rising: the worst TPOT of its blocks, as all must keep it; mean rate."""
     found = []
@@ -134,21 +159,17 @@ def start(steps: Sequence[Step], *, tpot_seconds: float) -> Found:
     """Where to begin with `max-num-seqs`; `ValueError` unless TPOT's SLO is above 0 s."""
     if not 0 < tpot_seconds < math.inf:
         raise ValueError(f"TPOT's SLO is above 0 s, got {tpot_seconds}")
-    bound = f"P95 of TPOT at most {SHARE * tpot_seconds * 1e3:.4g} ms, {SHARE:.0%} of its SLO"
-    keeps = None
-    for step in merged(steps):
-        if step.tpot_p95 is None or step.tpot_p95 > SHARE * tpot_seconds:
-            if keeps is None:
-                reason = f"not reached: {step.concurrency} at once does not keep {bound}, and no fewer does"
-                return Found(concurrency=None, reason=reason)
-            reason = f"{keeps} at once keeps {bound}; {step.concurrency} does not"
-            return Found(concurrency=keeps, reason=reason)
-        keeps = step.concurrency
-    if keeps is None:
-        return Found(concurrency=None, reason="not reached: no step tells anything")
-    return Found(
-        concurrency=None, reason=f"not reached: {keeps} at once still keeps {bound}, and no more was tried"
-    )
+    keeps, misses = edges(((step.concurrency, step.tpot_p95) for step in steps), tpot_seconds=tpot_seconds)
+    bound = limit_told(tpot_seconds)
+    if keeps is not None and misses is not None:
+        return Found(concurrency=keeps, reason=f"{keeps} at once keeps {bound}; {misses} does not")
+    if misses is not None:
+        reason = f"{misses} at once does not keep {bound}, and no fewer does"
+    elif keeps is not None:
+        reason = f"{keeps} at once still keeps {bound}, and no more was tried"
+    else:
+        reason = "no step tells anything"
+    return Found(concurrency=None, reason=f"not reached: {reason}")
 
 
 def costs(steps: Sequence[Step], *, price_per_hour: float) -> Costs:

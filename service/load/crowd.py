@@ -13,10 +13,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from service.capacity.batch import edges, limit_told, tpot_limit
 from service.load.figures import BlockFigures
-
-SHARE = 0.8
-"""Of the SLO: room for what a window does not show."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +81,9 @@ def next_concurrency(
 def crowd(steps: Sequence[Step], *, tpot_seconds: float) -> Crowd:
     """The most at once that keeps TPOT among the steps, and whether it may be called the most."""
     keeps, fails = _edges(steps, tpot_seconds)
-    limit = SHARE * tpot_seconds
+    limit = tpot_limit(tpot_seconds)
     curve = tuple(sorted((step for step in steps if step.valid), key=lambda step: step.concurrency))
-    bound = f"P95 of TPOT at most {limit * 1e3:.4g} ms, {SHARE:.0%} of its SLO"
+    bound = limit_told(tpot_seconds)
     if keeps is None:
         reason = "no block tells anything" if fails is None else f"{fails} at once does not keep {bound}"
         return Crowd(
@@ -99,15 +97,9 @@ def crowd(steps: Sequence[Step], *, tpot_seconds: float) -> Crowd:
 
 
 def _edges(steps: Sequence[Step], tpot_seconds: float) -> tuple[int | None, int | None]:
-    """The most that keeps TPOT below the least that does not, and that least; of several blocks all must."""
-    kept: dict[int, bool] = {}
-    for step in steps:
-        if step.valid:
-            keeps = step.tpot_p95 is not None and step.tpot_p95 <= SHARE * tpot_seconds
-            kept[step.concurrency] = kept.get(step.concurrency, True) and keeps
-    fails = min((count for count, keeps in kept.items() if not keeps), default=None)
-    keeps_at = [count for count, keeps in kept.items() if keeps and (fails is None or count < fails)]
-    return max(keeps_at, default=None), fails
+    """Those of the valid steps."""
+    told = ((step.concurrency, step.tpot_p95) for step in steps if step.valid)
+    return edges(told, tpot_seconds=tpot_seconds)
 
 
 def _untried(steps: Sequence[Step], concurrency: int | None) -> int | None:

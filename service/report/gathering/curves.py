@@ -7,11 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from service.capacity.batch import tpot_limit
 from service.report.measured import Concurrency, ConcurrencyPoint, EngineSeries, RatePoint, Sweep
 
 Json = Mapping[str, Any]
-TIMED_SHARE = 0.8
-"""Of the SLO's TPOT: what the search for the largest concurrency keeps to (design section 11)."""
 METRICS = ("kv_usage", "running", "waiting", "preemptions", "prefix_hit_rate")
 """What is told of engines, in this order."""
 MOST_POINTS = 400
@@ -60,7 +59,7 @@ def concurrency(blocks: Sequence[Json], found: Json | None, tpot_seconds: float)
     reached = found is not None and found["reached"]
     return Concurrency(
         points=points,
-        limit_seconds=TIMED_SHARE * tpot_seconds if found is None else float(found["limit_seconds"]),
+        limit_seconds=tpot_limit(tpot_seconds) if found is None else float(found["limit_seconds"]),
         largest=found["concurrency"] if found is not None and reached else None,
         note="" if found is None else str(found["told"]),
     )
