@@ -14,8 +14,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from service.cli.asking import JsonOption, TokenFileOption, TokenOption, UrlOption, asking, tell
-from service.cli.configuration import ConfigOption, fail
+from service.cli.asking import JsonOption, asks, tell
+from service.cli.configuration import fail
 from service.client.adjudicating import LABELS, adjudication_view, item_view, labelled_view
 from service.client.tables import plain
 
@@ -49,22 +49,21 @@ def register(app: typer.Typer) -> None:
 
 
 @group.command()
+@asks
 def status(
+    client: TiergateClient,
     model: ModelOption = None,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what is queued and labelled, how far people agree, and what their labels say."""
-    with asking(config, url, token, token_file) as client:
-        document = client.adjudication(model)
+    document = client.adjudication(model)
     tell(document, lambda: adjudication_view(document), as_json=as_json)
 
 
 @group.command(name="next")
+@asks
 def following(
+    client: TiergateClient,
     model: ModelOption = None,
     evaluator: EvaluatorOption = None,
     label: Annotated[
@@ -74,10 +73,6 @@ def following(
     replace: Annotated[
         bool, typer.Option("--replace", help="With --label: instead of what was said before.")
     ] = False,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Judge one pair after the other, here; needs scope label.
@@ -96,16 +91,15 @@ def following(
         raise typer.BadParameter("--item and --label go together")
     if label is not None and label not in LABELS:
         raise typer.BadParameter(f"a label is one of {', '.join(LABELS)}", param_hint="--label")
-    with asking(config, url, token, token_file) as client:
-        if label is not None and item is not None:
-            document = client.label([{"item": item, "label": label}], replace=replace)
-            tell(document, lambda: labelled_view(document), as_json=as_json)
-            raise typer.Exit(CONFLICTS if any(document.get(name) for name in LEFT_OUT) else 0)
-        if as_json:
-            found = client.next_item(model=model, evaluator=evaluator)
-            tell(found, lambda: plain(""), as_json=True)
-            return
-        _converse(client, model, evaluator)
+    if label is not None and item is not None:
+        document = client.label([{"item": item, "label": label}], replace=replace)
+        tell(document, lambda: labelled_view(document), as_json=as_json)
+        raise typer.Exit(CONFLICTS if any(document.get(name) for name in LEFT_OUT) else 0)
+    if as_json:
+        found = client.next_item(model=model, evaluator=evaluator)
+        tell(found, lambda: plain(""), as_json=True)
+        return
+    _converse(client, model, evaluator)
 
 
 def _converse(client: TiergateClient, model: str | None, evaluator: str | None) -> None:
@@ -139,7 +133,9 @@ def _ask(console: Console) -> str | None:
 
 
 @group.command()
+@asks
 def export(
+    client: TiergateClient,
     output: Annotated[
         Path, typer.Argument(metavar="FILE", help="JSON Lines; continued when it is there already.")
     ],
@@ -147,10 +143,6 @@ def export(
     evaluator: EvaluatorOption = None,
     todo: Annotated[bool, typer.Option("--todo", help="Only what this token still has to label.")] = False,
     most: Annotated[int | None, typer.Option("--most", min=1, help="So many items at most.")] = None,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
 ) -> None:
     """Write pairs to a file, one a line with an empty label to fill in; needs scope label.
 
@@ -165,7 +157,7 @@ def export(
     """
     after, had = _resume(output)
     written = 0
-    with asking(config, url, token, token_file) as client, _continued(output) as file:
+    with _continued(output) as file:
         while most is None or written < most:
             limit = 20 if most is None else min(20, most - written)
             page = client.items(after=after, limit=limit, model=model, evaluator=evaluator, todo=todo)
@@ -214,15 +206,13 @@ def _resume(path: Path) -> tuple[str, int]:
 
 
 @group.command(name="import")
+@asks
 def import_(
+    client: TiergateClient,
     source: Annotated[Path, typer.Argument(metavar="FILE", help="JSON Lines with item and label.")],
     replace: Annotated[
         bool, typer.Option("--replace", help="Take what the file says where a labeller said otherwise.")
     ] = False,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Read labels from a file; needs scope label. Exit status 1 when some were left out, which it names.
@@ -236,16 +226,15 @@ def import_(
     labels, empty = _read(source)
     sums: Counter[str] = Counter()
     left_out: dict[str, list[Any]] = {name: [] for name in LEFT_OUT}
-    with asking(config, url, token, token_file) as client:
-        for start in range(0, len(labels), PER_REQUEST):
-            told = client.label(labels[start : start + PER_REQUEST], replace=replace)
-            for name in ("recorded", "replaced", "unchanged"):
-                sums[name] += told[name]
-            for name, found in left_out.items():
-                found.extend(told.get(name, ()))
-            if sys.stderr.isatty():
-                done = min(len(labels), start + PER_REQUEST)
-                typer.echo(f"\r{done} of {len(labels)} labels", err=True, nl=False)
+    for start in range(0, len(labels), PER_REQUEST):
+        told = client.label(labels[start : start + PER_REQUEST], replace=replace)
+        for name in ("recorded", "replaced", "unchanged"):
+            sums[name] += told[name]
+        for name, found in left_out.items():
+            found.extend(told.get(name, ()))
+        if sys.stderr.isatty():
+            done = min(len(labels), start + PER_REQUEST)
+            typer.echo(f"\r{done} of {len(labels)} labels", err=True, nl=False)
     document = {**{name: sums[name] for name in ("recorded", "replaced", "unchanged")}, **left_out}
     tell({**document, "empty": empty}, lambda: labelled_view(document), as_json=as_json)
     if empty and not as_json:

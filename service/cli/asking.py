@@ -1,22 +1,36 @@
 """How a command asks the API: its options, an open client, one clear line and exit code 3 when it is refused.
 
+`@asks` gives a command the client in place of the options that say where the API is and who asks.
+
 Usage errors exit with 2, of a question whose answer may be 2 with 3 as well.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Concatenate,
+    NoReturn,
+    ParamSpec,
+    cast,
+    get_type_hints,
+)
 from urllib.parse import urlsplit
 
 import typer
 from rich.console import Console, RenderableType
 from typer.core import TyperCommand
 
+from service.cli.configuration import ConfigOption
 from service.cli.whereabouts import DEFAULT_URL, Whereabouts, whereabouts
 from service.client.errors import ApiRefused, ClientError
 from service.client.tables import plain
@@ -48,12 +62,21 @@ TokenFileOption = Annotated[
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the API's own JSON.")]
 ReasonOption = Annotated[str | None, typer.Option("--reason", help="Kept in the decision log.")]
+NeededReason = Annotated[str, typer.Option("--reason", help="Why; kept in the decision log.")]
 ForceOption = Annotated[
     bool, typer.Option("--force", help="Do not ask whether the target's backends are up.")
 ]
+WHERE: Mapping[str, Any] = {
+    "config": ConfigOption,
+    "url": UrlOption,
+    "token": TokenOption,
+    "token_file": TokenFileOption,
+}
+"""Of every command that asks; `asking` takes them."""
 USAGE_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[1])
 """Typer's base of everything that is wrong with a command line; it has no public name of its own."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+P = ParamSpec("P")
 
 
 class AnswerCommand(TyperCommand):
@@ -75,6 +98,30 @@ def _usage_errors_are_no_answer() -> Iterator[None]:
     except USAGE_ERROR as error:
         error.exit_code = NO_ANSWER  # type: ignore[attr-defined]
         raise
+
+
+def asks(command: Callable[Concatenate[TiergateClient, P], None]) -> Callable[..., None]:
+    """The command with the options of `WHERE`, before its `--json`; it gets an open client for them.
+
+    Typer reads a signature with the types themselves, and that of the client is loaded when one is opened.
+    """
+    kinds = get_type_hints(command, localns={"TiergateClient": object}, include_extras=True)
+    _, *own = inspect.signature(command).parameters.values()
+    named = inspect.Parameter.KEYWORD_ONLY
+    parameters = [each.replace(kind=named, annotation=kinds[each.name]) for each in own]
+    parameters += [inspect.Parameter(name, named, default=None, annotation=WHERE[name]) for name in WHERE]
+    parameters.sort(key=lambda each: each.name == "as_json")
+    answer: Callable[..., None] = command
+
+    @wraps(command)
+    def asked(**given: Any) -> None:
+        where = {name: given.pop(name) for name in WHERE}
+        with asking(**where) as client:
+            answer(client, **given)
+
+    asked.__annotations__ = {each.name: each.annotation for each in parameters}
+    asked.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return asked
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,14 +10,13 @@ from service.cli.asking import (
     JsonOption,
     ModelArgument,
     TierArgument,
-    TokenFileOption,
-    TokenOption,
-    UrlOption,
-    asking,
+    asks,
     tell,
 )
-from service.cli.configuration import ConfigOption
 from service.client.details import details_view
+
+if TYPE_CHECKING:
+    from service.client.connection import TiergateClient
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +24,9 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Docs: docs/evaluators.md")(differences)
 
 
+@asks
 def differences(
+    client: TiergateClient,
     model: ModelArgument,
     tier: TierArgument,
     evaluator: Annotated[
@@ -34,10 +35,6 @@ def differences(
             "--evaluator", help="field_agreement, answer_health, or another whose failures to count."
         ),
     ] = "field_agreement",
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show where a tier's answers differ from the baseline's: field by field, beside the control.
@@ -51,6 +48,5 @@ def differences(
     Are answers longer or shorter? Loops, floods, switches of language, engine errors: how often in each arm?
       tiergate differences qwen3-32b w8a8 --evaluator answer_health
     """
-    with asking(config, url, token, token_file) as client:
-        document = client.differences(model, tier, evaluator=evaluator)
+    document = client.differences(model, tier, evaluator=evaluator)
     tell(document, lambda: details_view(document), as_json=as_json)

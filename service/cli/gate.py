@@ -14,15 +14,12 @@ from service.cli.asking import (
     JsonOption,
     ModelArgument,
     TierArgument,
-    TokenFileOption,
-    TokenOption,
-    UrlOption,
-    asking,
+    asks,
     tell,
 )
-from service.cli.configuration import ConfigOption
 
 if TYPE_CHECKING:
+    from service.client.connection import TiergateClient
     from service.client.readings import Document
 
 EXIT = {"approved": 0, "rejected": 1, "inconclusive": 2}
@@ -37,7 +34,9 @@ def register(app: typer.Typer) -> None:
     app.command(cls=AnswerCommand)(gate)
 
 
+@asks
 def gate(
+    client: TiergateClient,
     model: ModelArgument,
     tier: TierArgument,
     wait: Annotated[
@@ -53,10 +52,6 @@ def gate(
     verdict_alone: Annotated[
         bool, typer.Option("--verdict-alone", help="An accept of the evidence suffices, without an approval.")
     ] = False,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """May a pipeline roll this tier out? Exit code 0 approved, 1 rejected, 2 inconclusive, 3 no answer.
@@ -72,12 +67,11 @@ def gate(
       tiergate gate qwen3-32b w8a8 --json
     """
     waits = 0.0 if wait is None else _seconds(wait)
-    with asking(config, url, token, token_file) as client:
 
-        def ask() -> Document:
-            return client.gate(model, tier, artifact=artifact, basis="verdict" if verdict_alone else None)
+    def ask() -> Document:
+        return client.gate(model, tier, artifact=artifact, basis="verdict" if verdict_alone else None)
 
-        found = _asked(ask, waits)
+    found = _asked(ask, waits)
     state = found.get("verdict")
     line = f"{state}: {found.get('reason')}"
     if as_json:

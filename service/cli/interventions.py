@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from service.cli.asking import (
     JsonOption,
     ModelArgument,
+    NeededReason,
     ReasonOption,
     TierArgument,
-    TokenFileOption,
-    TokenOption,
-    UrlOption,
-    asking,
+    asks,
     tell,
 )
-from service.cli.configuration import ConfigOption
 from service.client.tables import intervention_view
 
-NeededReason = Annotated[str, typer.Option("--reason", help="Why; kept in the decision log.")]
+if TYPE_CHECKING:
+    from service.client.connection import TiergateClient
 
 
 def register(app: typer.Typer) -> None:
@@ -29,15 +27,13 @@ def register(app: typer.Typer) -> None:
     app.command(name="restore-alpha")(restore_alpha)
 
 
+@asks
 def skip(
+    client: TiergateClient,
     model: ModelArgument,
     tier: TierArgument,
     reason: ReasonOption = None,
     undo: Annotated[bool, typer.Option("--undo", help="Let the tiers above wait for it again.")] = False,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Let the tiers above do without a rejected tier; needs --reason and scope admin.
@@ -47,22 +43,19 @@ def skip(
     """
     if reason is None and not undo:
         raise typer.BadParameter("say why: it stays in the decision log", param_hint="--reason")
-    with asking(config, url, token, token_file) as client:
-        if undo:
-            document = client.undo_skip(model, tier, reason=reason)
-        else:
-            document = client.skip(model, tier, reason=reason or "")
+    if undo:
+        document = client.undo_skip(model, tier, reason=reason)
+    else:
+        document = client.skip(model, tier, reason=reason or "")
     tell(document, lambda: intervention_view(document), as_json=as_json)
 
 
+@asks
 def restore_alpha(
+    client: TiergateClient,
     model: ModelArgument,
     tier: TierArgument,
     reason: NeededReason,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Count a tier's attempts anew, the present epoch as the first; needs scope admin.
@@ -70,6 +63,5 @@ def restore_alpha(
     For an epoch that began for a reason that has nothing to do with the tier: another engine version of the
     baseline, an upgrade of Tiergate.
     """
-    with asking(config, url, token, token_file) as client:
-        document = client.restore_alpha(model, tier, reason=reason)
+    document = client.restore_alpha(model, tier, reason=reason)
     tell(document, lambda: intervention_view(document), as_json=as_json)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.asking import TokenFileOption, TokenOption, UrlOption, asking
-from service.cli.configuration import ConfigOption, fail
+from service.cli.asking import asks
+from service.cli.configuration import fail
 
 if TYPE_CHECKING:
     from service.client.connection import TiergateClient
@@ -37,7 +37,9 @@ def register(app: typer.Typer) -> None:
     app.command()(report)
 
 
+@asks
 def report(
+    client: TiergateClient,
     run: Annotated[
         str,
         typer.Argument(metavar="RUN", help="A shadow job's name, or how it begins; or a model: its latest."),
@@ -52,10 +54,6 @@ def report(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead.")
     ] = None,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
 ) -> None:
     """Show or save the report of a shadow job: the verdicts, latencies, costs, the ledger, what changed.
 
@@ -71,8 +69,7 @@ def report(
       tiergate report 20260105-030000-5f0c3f --format json | jq -r .conclusion.en
     """
     chosen = form or _by_ending(output) or Form.MD
-    with asking(config, url, token, token_file) as client:
-        text = client.report(_path(client, run), form=chosen.value, language=(language or _spoken()).value)
+    text = client.report(_path(client, run), form=chosen.value, language=(language or _spoken()).value)
     if output is None:
         # A page may have characters that a terminal's encoding lacks.
         sys.stdout.buffer.write(text.encode())

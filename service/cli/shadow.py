@@ -17,13 +17,10 @@ from rich.console import Console
 from service.cli.asking import (
     JsonOption,
     ModelArgument,
-    TokenFileOption,
-    TokenOption,
-    UrlOption,
-    asking,
+    asks,
     tell,
 )
-from service.cli.configuration import ConfigOption, fail
+from service.cli.configuration import fail
 from service.cli.following import follow
 from service.client.jobs import OVER, job_view, jobs_view
 from service.client.tables import plain
@@ -60,7 +57,9 @@ def register(app: typer.Typer) -> None:
 
 
 @shadow.command()
+@asks
 def run(
+    client: TiergateClient,
     model: ModelArgument,
     part: Annotated[
         list[str] | None,
@@ -87,10 +86,6 @@ def run(
     ] = None,
     i_own_this_capacity: OwnOption = False,
     detach: DetachOption = False,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Begin a shadow job and watch it.
@@ -119,13 +114,14 @@ def run(
     asked: dict[str, Any] = {"i_own_this_capacity": i_own_this_capacity}
     if given := {name: value for name, value in plan.items() if value is not None}:
         asked["plan"] = given
-    with asking(config, url, token, token_file) as client:
-        job = client.begin_shadow_job(model, asked)
-        follow(client, job, detach=detach, as_json=as_json)
+    job = client.begin_shadow_job(model, asked)
+    follow(client, job, detach=detach, as_json=as_json)
 
 
 @shadow.command()
+@asks
 def replay(
+    client: TiergateClient,
     manifest: Annotated[
         str,
         typer.Argument(
@@ -134,10 +130,6 @@ def replay(
     ],
     i_own_this_capacity: OwnOption = False,
     detach: DetachOption = False,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Repeat a shadow job: its plan, rates, seeds; and say what differs from then.
@@ -149,82 +141,69 @@ def replay(
       tiergate shadow manifest 20260105-030000-5f0c3f > monday.json
       tiergate shadow replay monday.json
     """
-    with asking(config, url, token, token_file) as client:
-        document = _manifest(manifest, client)
-        model = document.get("model")
-        if not isinstance(model, str):
-            raise typer.BadParameter(f"{manifest} is no manifest: it names no model")
-        asked = {"manifest": document, "i_own_this_capacity": i_own_this_capacity}
-        job = client.begin_shadow_job(model, asked)
-        if not as_json:
-            _say_differences(job)
-        follow(client, job, detach=detach, as_json=as_json)
+    document = _manifest(manifest, client)
+    model = document.get("model")
+    if not isinstance(model, str):
+        raise typer.BadParameter(f"{manifest} is no manifest: it names no model")
+    asked = {"manifest": document, "i_own_this_capacity": i_own_this_capacity}
+    job = client.begin_shadow_job(model, asked)
+    if not as_json:
+        _say_differences(job)
+    follow(client, job, detach=detach, as_json=as_json)
 
 
 @shadow.command()
+@asks
 def status(
+    client: TiergateClient,
     job: JobArgument,
     watch: Annotated[bool, typer.Option("--watch", "-w", help="Stay until it is over.")] = False,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show how far a shadow job is, what each block showed, and what came of it."""
-    with asking(config, url, token, token_file) as client:
-        found = client.shadow_job(job)
-        if watch:
-            follow(client, found, detach=False, as_json=as_json)
-        else:
-            tell(found, lambda: job_view(found), as_json=as_json)
+    found = client.shadow_job(job)
+    if watch:
+        follow(client, found, detach=False, as_json=as_json)
+    else:
+        tell(found, lambda: job_view(found), as_json=as_json)
 
 
 @shadow.command(name="list")
+@asks
 def list_(
+    client: TiergateClient,
     model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="All models when left out.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show shadow jobs, the latest first."""
-    with asking(config, url, token, token_file) as client:
-        document = client.shadow_jobs(model, limit=limit)
+    document = client.shadow_jobs(model, limit=limit)
     tell(document, lambda: jobs_view(document), as_json=as_json)
 
 
 @shadow.command()
+@asks
 def cancel(
+    client: TiergateClient,
     job: JobArgument,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """End a shadow job; a block that is being run is broken off within seconds, and shows nothing.
 
     What it measured before stays, and so do the gates of the parts that were over.
     """
-    with asking(config, url, token, token_file) as client:
-        document = client.cancel_shadow_job(job)
+    document = client.cancel_shadow_job(job)
     tell(document, lambda: plain(f"{document['job']}: {_cancelled(document)}"), as_json=as_json)
 
 
 @shadow.command()
+@asks
 def manifest(
+    client: TiergateClient,
     job: JobArgument,
-    config: ConfigOption = None,
-    url: UrlOption = None,
-    token: TokenOption = None,
-    token_file: TokenFileOption = None,
 ) -> None:
     """Print a job's manifest: all that is needed to repeat it, for `tiergate shadow replay`."""
-    with asking(config, url, token, token_file) as client:
-        document = client.shadow_manifest(job)
+    document = client.shadow_manifest(job)
     typer.echo(json.dumps(document["manifest"], indent=2, ensure_ascii=False, allow_nan=False))
 
 

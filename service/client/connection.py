@@ -127,6 +127,11 @@ class TiergateClient:
         question = {key: value for key, value in (("reason", reason), ("force", _flag(force))) if value}
         return read_route_change(self._ask("DELETE", f"{_tier(model, tier)}/approval", question=question))
 
+    def reject(self, model: str, tier: str, *, reason: str, force: bool = False) -> RouteChange:
+        """Keep the tier out of service in this epoch; the next lower approved one takes its clients."""
+        body: dict[str, Any] = {"reason": reason, **({"force": True} if force else {})}
+        return read_route_change(self._ask("POST", f"{_tier(model, tier)}/reject", body=body))
+
     def roll_back(
         self,
         model: str,

@@ -110,6 +110,26 @@ def test_a_tier_is_approved_seen_on_the_ladder_rolled_back_and_revoked(sqlite_ap
         assert word in log.stdout
 
 
+def test_a_tier_is_kept_out_of_service_by_a_person(sqlite_api: LiveApi) -> None:
+    sqlite_api.accept("w8a8")
+    assert against(sqlite_api, "approve", MODEL, "w8a8", scope="approve").exit_code == 0
+    assert against(sqlite_api, "reject", MODEL, "w8a8", scope="approve").exit_code == 2, "it needs a reason"
+    why = ("--reason", "its answers are rude")
+    refused = against(sqlite_api, "reject", MODEL, "w8a8", *why, scope="read")
+    assert (refused.exit_code, "needs scope `approve`" in refused.stderr) == (3, True)
+    sqlite_api.upstream.statuses["/health"] = 503
+    down = against(sqlite_api, "reject", MODEL, "w8a8", *why, scope="approve")
+    assert (down.exit_code, "bf16" in down.stderr) == (3, True)
+    rejected = against(sqlite_api, "reject", MODEL, "w8a8", *why, "--force", scope="approve")
+    assert rejected.exit_code == 0, rejected.output
+    assert "bf16 serves (route version 2)" in rejected.stdout
+    assert "rejected: its answers are rude" in " ".join(against(sqlite_api, "ladder", MODEL).stdout.split())
+    again = json.loads(against(sqlite_api, "reject", MODEL, "w8a8", *why, "--json", scope="approve").stdout)
+    assert again["changed"] is False
+    held = against(sqlite_api, "approve", MODEL, "w8a8", scope="approve")
+    assert (held.exit_code, "is held in this epoch: rejected" in held.stderr) == (3, True)
+
+
 def test_a_refused_approval_prints_the_reasons_and_exits_3(shared_api: LiveApi) -> None:
     refused = against(shared_api, "approve", MODEL, "w4a16", scope="approve")
     assert refused.exit_code == asking.NO_ANSWER
