@@ -92,9 +92,9 @@ def slow(tap: Tap) -> Iterator[None]:
 def out_of_memory(valkey: ValkeyServer) -> Iterator[None]:
     with valkey.client() as client:
         client.config_set("maxmemory-policy", "noeviction")
-        client.config_set("maxmemory", "1mb")
+        client.config_set("maxmemory", 1)
         yield
-        client.config_set("maxmemory", "0")
+        client.config_set("maxmemory", 0)
 
 
 @contextmanager

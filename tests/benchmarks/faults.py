@@ -17,15 +17,28 @@ import redis
 from service.store import redis_keys
 from tests.benchmarks.rig import tree, wait_for
 from tests.benchmarks.scripted_engine import SLOWER
-from tests.benchmarks.system import THINK, System
+from tests.benchmarks.system import THINK, System, until
 
 Fault = Callable[[System], AbstractContextManager[None]]
 REDIS_DELAY = 0.15
 """Seconds in either direction: an answer of Redis takes .3 s, of the proxy's patience of one."""
+COUNTED_SECONDS = 30.0
+"""In which a proxy writes again what it counted while Redis took nothing; it does so each second."""
 
 
-COUNTED_SECONDS = 2.5
-"""After which proxies have written again what they counted while Redis was gone: they do it each second."""
+def _wait_until_counted(system: System) -> None:
+    """Until the ledger in Redis tells what the fault did, and not the next visit."""
+    since = time.time()
+
+    def is_told() -> bool:
+        with system.redis() as client:
+            ledgers = [
+                redis_keys.ledger(each.decode()) for each in client.smembers(redis_keys.LEDGER_INSTANCES)
+            ]
+            return any(float(client.hget(each, redis_keys.WRITTEN_AT)) > since for each in ledgers)
+
+    if not until(is_told, COUNTED_SECONDS):
+        raise TimeoutError(f"the proxy told nothing for {COUNTED_SECONDS:g} s:\n{system.proxy.tail()}")
 
 
 @contextmanager
@@ -64,7 +77,7 @@ def redis_down(system: System) -> Iterator[None]:
     finally:
         system.valkey.start()
         wait_for(system.valkey_port)
-        time.sleep(COUNTED_SECONDS)
+        _wait_until_counted(system)
 
 
 @contextmanager
@@ -75,6 +88,7 @@ def redis_hung(system: System) -> Iterator[None]:
         yield
     finally:
         system.valkey.signal(signal.SIGCONT)
+        _wait_until_counted(system)
 
 
 @contextmanager
@@ -91,12 +105,13 @@ def redis_slow(system: System) -> Iterator[None]:
 def redis_full(system: System) -> Iterator[None]:
     """At its maxmemory, with noeviction: every write is refused."""
     with system.redis() as client:
-        client.config_set("maxmemory", "1mb")
+        client.config_set("maxmemory", 1)
     try:
         yield
     finally:
         with system.redis() as client:
-            client.config_set("maxmemory", "0")
+            client.config_set("maxmemory", 0)
+        _wait_until_counted(system)
 
 
 @contextmanager
