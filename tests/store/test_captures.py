@@ -75,6 +75,17 @@ async def test_forgetting_again_or_at_once_gives_back_bytes_once(valkey, capture
     assert captures.waiting() == 0
 
 
+async def test_what_is_forgotten_while_redis_is_full_gives_back_its_bytes(valkey, captures, redis_client):
+    await shipped(valkey.url, "a", "b", size=300)
+    redis_client.config_set("maxmemory", 1)
+    try:
+        captures.forget(["a"])
+    finally:
+        redis_client.config_set("maxmemory", 0)
+    assert captures.waiting_ids() == ["b"]
+    assert bytes_in_use(redis_client) == 300
+
+
 async def test_due_are_those_that_should_have_been_settled_until_they_are_postponed(valkey, captures):
     await shipped(valkey.url, "a", "b")
     now = time.time()
