@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 INVALID = 1
 UNUSABLE = 2
-DECIDED = ("approve", "revoke", "roll_back", "promote")
+DECIDED = ("approve", "revoke", "reject", "roll_back", "promote")
 """Actions that say whether a tier may serve; the last of them is what is attested."""
 
 attest_app = typer.Typer(no_args_is_help=True, help="Signed statements of decisions, checked offline.")
@@ -70,10 +70,11 @@ def create(
     ] = None,
     config: ConfigOption = None,
 ) -> None:
-    """Sign the latest approval, revocation, rollback or promotion of a tier: an in-toto statement in DSSE.
+    """Sign the latest decision on whether a tier may serve: an in-toto statement in DSSE.
 
-    The whole decision log is checked first, and its head goes into the statement: nobody can change a row up
-    to there without contradicting it. Reads the database of the configuration.
+    That is an approval, revocation, rejection, rollback or promotion. The whole decision log is checked
+    first, and its head goes into the statement: nobody can change a row up to there without contradicting it.
+    Reads the database of the configuration.
 
     Exit status: 0 signed, 1 the log does not hold or has no such decision, 2 key or database cannot be used.
 
@@ -163,15 +164,19 @@ def _decision(
 
     def passing(rows: Any) -> Any:
         for each in rows:
-            if (each.model, each.tier) == (model, tier) and (
-                each.seq == wanted if wanted is not None else each.action in DECIDED
-            ):
+            chosen_by = each.seq == wanted if wanted is not None else each.action in DECIDED
+            if chosen_by and each.model == model and _is_about(each, tier):
                 chosen[:] = [each]
             yield each
 
     with stored(settings, otherwise="so there is nothing to attest") as db, whole(db) as (rows, head):
         broken = find_break(passing(rows), head)
     return (chosen[0] if chosen else None), head, broken
+
+
+def _is_about(row: Row, tier: str) -> bool:
+    """A rollback is about the tier that clients went to, and about the one that they came from."""
+    return row.tier == tier or (row.action == "roll_back" and json.loads(row.detail).get("from") == tier)
 
 
 def _objection(attested: Attested, artifact: str | None, now: float) -> str | None:

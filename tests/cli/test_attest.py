@@ -114,6 +114,24 @@ def test_another_artifact_an_expired_approval_and_a_revocation_are_not_valid_for
     assert json.loads(check(ran, create("--row", "1"), "--json").stdout)["action"] == "approve"
 
 
+@pytest.mark.parametrize(
+    ("action", "tier", "detail"),
+    [
+        ("reject", "w8a8", {"reason": "rude"}),
+        ("roll_back", "bf16", {"from": "w8a8", "approval": "withdrawn"}),
+    ],
+)
+def test_a_tier_that_was_taken_out_of_service_is_not_attested_by_its_approval(
+    db: Database, ran: Any, create: Any, action: str, tier: str, detail: dict[str, str]
+) -> None:
+    decide(db)
+    append(db, at=1001.0, actor="guard", action=action, model="m", tier=tier, detail=detail)
+    append(db, at=1002.0, actor="guard", action="roll_back", model="m", tier="bf16", detail={"from": "w4a16"})
+    path = create()
+    assert json.loads(check(ran, path, "--json").stdout)["action"] == action
+    assert "no approval" in check(ran, path, "--artifact", ARTIFACT).stderr
+
+
 def test_the_log_that_it_came_from_bears_it_out_and_one_written_anew_does_not(
     db: Database, ran: Any, create: Any, tmp_path: Path
 ) -> None:
