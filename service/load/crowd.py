@@ -5,6 +5,9 @@
 In a closed loop of N there are always N requests under way, so N is what an engine's `max-num-seqs` would
 allow: the largest N that keeps it is where to start with that flag. Doubling until TPOT is too high, then
 halving the gap. Where the most that was tried still keeps it, or one at a time does not, it was not reached.
+
+An engine takes so many in and lets the others wait, where TPOT knows nothing of them. So an N that keeps TPOT
+and of which nobody met the SLO, since all first tokens were late, tells nothing of N at work; nor would more.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ class Step:
     throughput: float
     """Output tokens a second, of complete answers."""
     valid: bool = True
+    in_time: bool = True
+    """Whether any of them met the SLO."""
 
     @classmethod
     def of(cls, block: BlockFigures) -> Step:
@@ -38,6 +43,7 @@ class Step:
             tpot_p95=block.tpot.p95,
             throughput=block.throughput,
             valid=block.valid,
+            in_time=block.passed > 0,
         )
 
 
@@ -70,6 +76,9 @@ def next_concurrency(
     keeps, fails = _edges(steps, tpot_seconds)
     if fails is None:
         following = 1 if keeps is None else min(2 * keeps, most)
+        late = _late(steps, tpot_seconds)
+        if late is not None and following >= late:
+            return None
         return _untried(steps, following if following != keeps else None)
     if keeps is None:
         return _untried(steps, fails // 2 or None)
@@ -84,22 +93,38 @@ def crowd(steps: Sequence[Step], *, tpot_seconds: float) -> Crowd:
     limit = tpot_limit(tpot_seconds)
     curve = tuple(sorted((step for step in steps if step.valid), key=lambda step: step.concurrency))
     bound = limit_told(tpot_seconds)
+    late = _late(steps, tpot_seconds)
+    more = f"of {late} at once none met the SLO, all first tokens being late"
     if keeps is None:
-        reason = "no block tells anything" if fails is None else f"{fails} at once does not keep {bound}"
+        nothing = "no block tells anything" if late is None else more
+        reason = nothing if fails is None else f"{fails} at once does not keep {bound}"
         return Crowd(
             concurrency=None, reached=False, limit_seconds=limit, curve=curve, reason=f"not reached: {reason}"
         )
     if fails is None:
-        reason = f"not reached: {keeps} at once keeps {bound}, and no more was tried"
+        reason = (
+            f"not reached: {keeps} at once keeps {bound}, and {'no more was tried' if late is None else more}"
+        )
         return Crowd(concurrency=keeps, reached=False, limit_seconds=limit, curve=curve, reason=reason)
     reason = f"{keeps} at once keeps {bound}; {fails} does not"
     return Crowd(concurrency=keeps, reached=True, limit_seconds=limit, curve=curve, reason=reason)
 
 
 def _edges(steps: Sequence[Step], tpot_seconds: float) -> tuple[int | None, int | None]:
-    """Those of the valid steps."""
-    told = ((step.concurrency, step.tpot_p95) for step in steps if step.valid)
+    """Those of the valid steps that tell of so many at work."""
+    limit = tpot_limit(tpot_seconds)
+    told = ((step.concurrency, step.tpot_p95) for step in steps if step.valid and not _waits(step, limit))
     return edges(told, tpot_seconds=tpot_seconds)
+
+
+def _late(steps: Sequence[Step], tpot_seconds: float) -> int | None:
+    """The least at once of which all that can be told is that they waited."""
+    limit = tpot_limit(tpot_seconds)
+    return min((step.concurrency for step in steps if step.valid and _waits(step, limit)), default=None)
+
+
+def _waits(step: Step, limit: float) -> bool:
+    return not step.in_time and step.tpot_p95 is not None and step.tpot_p95 <= limit
 
 
 def _untried(steps: Sequence[Step], concurrency: int | None) -> int | None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -54,6 +55,35 @@ def test_a_tier_that_is_too_slow_alone_reaches_nothing() -> None:
     assert (found.concurrency, found.reached) == (None, False)
     assert found.reason.startswith("not reached: 1 at once does not keep")
     assert len(steps) == 1
+
+
+@pytest.mark.parametrize(("slots", "asked"), [(1, 32), (8, 256)])
+def test_what_only_waits_in_the_engines_queue_ends_the_search_and_is_not_taken_for_at_work(
+    slots: int, asked: int
+) -> None:
+    """It serves so many at once; the others wait, and where they are 32 times as many, nobody is in time."""
+    found, steps = search(
+        lambda count: Step(
+            concurrency=count, tpot_p95=0.01, throughput=100.0 * min(count, slots), in_time=count < 32 * slots
+        )
+    )
+    assert [step.concurrency for step in steps][-1] == asked
+    assert (found.concurrency, found.reached) == (asked // 2, False)
+    assert found.reason.endswith(f"and of {asked} at once none met the SLO, all first tokens being late")
+    assert len(found.curve) == len(steps)
+
+
+def test_one_that_is_late_alone_ends_the_search() -> None:
+    found, steps = search(lambda count: Step(concurrency=count, tpot_p95=0.01, throughput=1.0, in_time=False))
+    assert [step.concurrency for step in steps] == [1]
+    assert (found.concurrency, found.reached) == (None, False)
+    assert found.reason == "not reached: of 1 at once none met the SLO, all first tokens being late"
+
+
+def test_a_batch_that_is_too_slow_as_well_as_late_does_not_keep_tpot() -> None:
+    slow = tier(5)
+    found, _ = search(lambda count: replace(slow(count), in_time=count < 6))
+    assert (found.concurrency, found.reached) == (5, True)
 
 
 def test_requests_that_fail_do_not_keep_tpot() -> None:
