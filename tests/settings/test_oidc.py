@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.settings import Settings
-from service.store.issuer_terms import ClaimRule, IssuerTerms
+from service.store.issuer_terms import ClaimRule, IssuerTerms, LoginTerms
 from tests.authority import Authority
 
 Loaded = Callable[..., Settings]
@@ -17,9 +17,12 @@ Problems = Callable[..., list[str]]
 RULE = {"claim": "groups", "equals": "leads", "scope": "approve"}
 
 
-def taking(minimal: dict[str, Any], *issuers: dict[str, Any]) -> dict[str, Any]:
+def taking(
+    minimal: dict[str, Any], *issuers: dict[str, Any], public_url: str | None = None
+) -> dict[str, Any]:
     right = {"issuer": "https://sso.example/realms/staff", "audience": "tiergate", "scopes": [RULE]}
-    return {**minimal, "api": {"oidc": [{**right, **changes} for changes in issuers]}}
+    api: dict[str, Any] = {"oidc": [{**right, **changes} for changes in issuers]}
+    return {**minimal, "api": api if public_url is None else {**api, "public_url": public_url}}
 
 
 def test_nobodys_tokens_are_taken_unless_the_configuration_says_so(
@@ -104,5 +107,61 @@ def test_every_mistake_is_named_with_its_place(
     ]
     for changes, place, why in said:
         told = "\n".join(problems(taking(minimal, *changes)))
+        assert place in told, told
+        assert why in told, told
+
+
+LOGIN = {"client_id": "tiergate", "client_secret_file": "secret"}
+PUBLIC = "https://tiergate.example"
+
+
+def test_people_log_in_at_an_issuer_that_has_a_client_of_ours(
+    minimal: dict[str, Any], loaded: Loaded, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("s3cret\n")
+    assert loaded(taking(minimal, {})).api.issuers[0].login is None
+    (public,) = loaded(taking(minimal, {"client_id": "tiergate"}, public_url=PUBLIC)).api.issuers
+    assert public.login == LoginTerms(client_id="tiergate", client_secret=None, label="sso.example")
+    said = {
+        **LOGIN,
+        "authorization_endpoint": "https://login.example/authorize",
+        "token_endpoint": "https://login.example/token",
+        "login_scopes": ["openid", "groups"],
+        "label": "Staff",
+    }
+    (found,) = loaded(taking(minimal, said, public_url=PUBLIC)).api.issuers
+    assert found.login == LoginTerms(
+        client_id="tiergate",
+        client_secret="s3cret",
+        authorization_endpoint="https://login.example/authorize",
+        token_endpoint="https://login.example/token",
+        scopes=("groups",),
+        label="Staff",
+    )
+    assert "s3cret" not in repr(found)
+
+
+def test_every_mistake_about_log_ins_is_named_with_its_place(
+    minimal: dict[str, Any], problems: Problems, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").write_text("")
+    alone = "is for people who log in: write `client_id` beside it"
+    said: list[tuple[dict[str, Any], str | None, str, str]] = [
+        ({"client_id": "tiergate"}, None, "client_id", "come back to `api.public_url`"),
+        ({**LOGIN, "client_secret_file": "nowhere"}, PUBLIC, "client_secret_file", "there is no file"),
+        ({**LOGIN, "client_secret_file": "empty"}, PUBLIC, "client_secret_file", "is empty"),
+        ({"client_id": ""}, PUBLIC, "client_id", "at least 1 character"),
+        ({"client_secret_file": "secret"}, PUBLIC, "client_secret_file", alone),
+        ({"authorization_endpoint": "https://a.example"}, PUBLIC, "authorization_endpoint", alone),
+        ({"token_endpoint": "https://a.example"}, PUBLIC, "token_endpoint", alone),
+        ({"login_scopes": ["groups"]}, PUBLIC, "login_scopes", alone),
+        ({"label": "Staff"}, PUBLIC, "label", alone),
+        ({**LOGIN, "token_endpoint": "http://a.example"}, PUBLIC, "token_endpoint", "write https://"),
+        ({**LOGIN, "login_scopes": ["two words"]}, PUBLIC, "login_scopes", "pattern"),
+        ({"client_id": "tiergate"}, f"{PUBLIC}/path", "public_url", "pattern"),
+    ]
+    for changes, public_url, name, why in said:
+        told = "\n".join(problems(taking(minimal, changes, public_url=public_url)))
+        place = "api.public_url" if name == "public_url" else f"api.oidc[0].{name}"
         assert place in told, told
         assert why in told, told
