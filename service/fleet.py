@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 UNIX = "unix:"
 """Begins the URL of a backend behind a unix socket; its absolute path follows."""
@@ -82,6 +83,25 @@ class KvGuard:
     """Seconds after its last word from which nobody waits any more."""
 
 
+class Fallback(StrEnum):
+    """What becomes of requests for a tier whose backends are all full."""
+
+    LINE = "line"
+    """They wait for it."""
+    RUNG_BELOW = "rung_below"
+    """They go to the next rung below that has a place, and wait where none has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priority:
+    """Of those who wait, prompts that find room soon go before those that need much of it."""
+
+    short: int
+    """Tokens of a prompt, estimated, up to which it goes first."""
+    ahead: int = 4
+    """So many in a row at most; then a longer one has its turn."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What one proxy takes of a model's requests, over all its processes; None = no limit."""
@@ -102,6 +122,9 @@ class Limits:
     """Whether a request that generates must say how much."""
     kv_guard: KvGuard | None = None
     """None = backends are not asked for their KV cache."""
+    priority: Priority | None = None
+    """None = whoever came first, tenants in turn."""
+    fallback: Fallback = Fallback.LINE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

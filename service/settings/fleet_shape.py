@@ -152,6 +152,18 @@ class KvGuardShape(Shape):
     )
 
 
+class PriorityShape(Shape):
+    """Who of those that wait goes first."""
+
+    short: Tokens = Field(
+        description="Prompts of up to so many tokens, estimated, go before longer ones; tenants take turns "
+        "among either."
+    )
+    ahead: Annotated[int, Field(ge=1)] = Field(
+        default=4, description="So many in a row at most; then a longer one has its turn."
+    )
+
+
 class LimitsShape(Shape):
     """What one proxy takes of a model's requests, over all its processes."""
 
@@ -176,6 +188,14 @@ class LimitsShape(Shape):
     )
     kv_guard: KvGuardShape | None = Field(
         default=None, description="New requests wait while a backend's KV cache is full; default off."
+    )
+    priority: PriorityShape | None = Field(
+        default=None, description="Who waits goes by its turn; with this, short prompts before long ones."
+    )
+    fallback: Literal["line", "rung_below"] = Field(
+        default="line",
+        description="While every backend of its tier is full a request waits in `line`, or goes to the next "
+        "rung below that has a place (`rung_below`), never above.",
     )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from service.fleet import KvGuard, Limits
-from service.settings.fleet_shape import KvGuardShape, LimitsShape
+from service.fleet import Fallback, KvGuard, Limits, Priority
+from service.settings.fleet_shape import KvGuardShape, LimitsShape, ModelShape
 from service.settings.problems import Findings, Place
 from service.settings.shape import TiergateShape
 
@@ -23,6 +23,10 @@ def build_limits(shape: LimitsShape) -> Limits:
         max_output_tokens=shape.max_output_tokens,
         require_max_tokens=shape.require_max_tokens,
         kv_guard=None if shape.kv_guard is None else _kv_guard(shape.kv_guard),
+        priority=None
+        if shape.priority is None
+        else Priority(short=shape.priority.short, ahead=shape.priority.ahead),
+        fallback=Fallback(shape.fallback),
     )
 
 
@@ -49,11 +53,30 @@ def refuse_limits_that_cannot_hold(shape: TiergateShape, findings: Findings) -> 
             )
         if model.limits.kv_guard is not None:
             _refuse_guard(model.limits.kv_guard, ("models", name, "limits", "kv_guard"), findings)
+        _refuse_fallback(model, ("models", name, "limits", "fallback"), findings)
         for rung, tier in enumerate(model.ladder):
             for index, backend in enumerate(tier.backends):
                 if backend.max_concurrency is not None and backend.max_concurrency < processes:
                     place = ("models", name, "ladder", rung, "backends", index, "max_concurrency")
                     findings.add(place, too_few)
+
+
+def _refuse_fallback(model: ModelShape, place: Place, findings: Findings) -> None:
+    """A rung below that has no bound is never full: all that is too much for the one above would go there."""
+    if model.limits.fallback == "line" or model.limits.kv_guard is not None:
+        return
+    unbounded = [
+        backend.url
+        for tier in model.ladder[:-1]
+        for backend in tier.backends
+        if backend.max_concurrency is None
+    ]
+    if unbounded:
+        findings.add(
+            place,
+            f"{unbounded[0]} is never full, so that everything would go there: give it max_concurrency, or "
+            "the model a kv_guard",
+        )
 
 
 def _refuse_guard(shape: KvGuardShape, place: Place, findings: Findings) -> None:

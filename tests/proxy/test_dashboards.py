@@ -27,7 +27,7 @@ OF_THE_PROXY = [path for path in RULES if path.name == "alerts.yaml"]
 """What the other one asks for is on pages of the API and the guard."""
 METRIC = re.compile(r"\b(tiergate_[a-z_]+)(\{[^}]*\})?")
 OF_PROMETHEUS = {"instance", "job", "le"}
-ONLY_IF_CONFIGURED = re.compile("tiergate_proxy_(tls_|queue|limited_|concurrency_|kv_guard_)")
+ONLY_IF_CONFIGURED = re.compile("tiergate_proxy_(tls_|queue|limited_|concurrency_|kv_guard_|overflows_)")
 """By names: the proxy of this test has no certificate and no limits."""
 
 Labels = dict[str, set[str]]
@@ -77,7 +77,7 @@ async def test_every_metric_it_asks_for_exists_with_its_labels(path: Path, on_th
         for name, selector in metrics:
             if ONLY_IF_CONFIGURED.match(name):
                 assert re.sub("^tiergate_proxy_|_(total|bucket)$", "", name) in HELP
-                used |= {"model", "reason", "backend", "outcome"}
+                used |= {"model", "reason", "backend", "outcome", "from", "to"}
                 continue
             assert name in on_the_page, expression
             used |= on_the_page[name]

@@ -115,3 +115,52 @@ class AnyLine(RuleBasedStateMachine):
 
 
 TestAnyLine = AnyLine.TestCase
+
+
+def test_short_ones_go_first_but_only_so_many_in_a_row_past_a_long_one() -> None:
+    line: Line[str] = Line(ahead=2)
+    for waiter in ("L1", "s1", "s2", "s3", "L2", "s4", "s5", "s6"):
+        line.join(waiter, b"a", is_long=waiter[0] == "L")
+    assert drained(line) == ["s1", "s2", "L1", "s3", "s4", "L2", "s5", "s6"]
+
+
+def test_who_passed_before_a_long_one_came_has_not_passed_it() -> None:
+    line: Line[str] = Line(ahead=2)
+    for waiter in ("s1", "s2", "s3", "s4", "s5"):
+        line.join(waiter, b"a")
+    assert [line.take(), line.take(), line.take()] == ["s1", "s2", "s3"]
+    line.join("L1", b"a", is_long=True)
+    assert drained(line) == ["s4", "s5", "L1"]
+
+
+def test_tenants_take_turns_among_short_ones_and_among_long_ones() -> None:
+    line: Line[str] = Line(ahead=9)
+    for waiter in ("as1", "as2", "aL1", "aL2", "bL1", "bs1"):
+        line.join(waiter, waiter[:1].encode(), is_long="L" in waiter)
+    assert drained(line) == ["as1", "bs1", "as2", "aL1", "bL1", "aL2"]
+
+
+def test_either_kind_may_leave_and_nobody_leaves_twice() -> None:
+    line: Line[str] = Line(ahead=1)
+    line.join("L1", b"a", is_long=True)
+    line.join("s1", b"a")
+    line.leave("L1", b"a")
+    with pytest.raises(KeyError):
+        line.leave("L1", b"a")
+    assert drained(line) == ["s1"]
+
+
+@given(st.lists(st.tuples(st.booleans(), TENANTS), max_size=40), st.integers(1, 5))
+def test_a_long_one_is_passed_by_no_more_than_so_many_and_all_are_served(
+    kinds: list[tuple[bool, bytes]], ahead: int
+) -> None:
+    line: Line[tuple[int, bool]] = Line(ahead=ahead)
+    for number, (is_long, tenant) in enumerate(kinds):
+        line.join((number, is_long), tenant, is_long=is_long)
+    served = [line.take() for _ in range(len(line))]
+    assert sorted(number for number, _ in served) == list(range(len(kinds)))
+    left, passed = sum(is_long for is_long, _ in kinds), 0
+    for _, is_long in served:
+        passed = 0 if is_long else passed + 1
+        left -= is_long
+        assert not left or passed <= ahead

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from service.fleet import Backend, BackendTls, KvGuard, Ladder, Limits, Tier
-from service.proxy.traffic.pool import FAILURES_TO_EJECT, LONGEST_EJECTION, SHORTEST_EJECTION, Server, Servers
+from service.proxy.traffic.pool import FAILURES_TO_EJECT, LONGEST_EJECTION, SHORTEST_EJECTION, Server
+from service.proxy.traffic.servers import Servers
 from service.proxy.traffic.shares import Share
 from service.proxy.traffic.upstream import BackendConnection
 from tests.proxy.standing import ladder

@@ -9,7 +9,14 @@ import pytest
 from pydantic_core import PydanticUndefined
 
 from service.settings.complaints import all_places, valid_keys
-from service.settings.fleet_shape import BackendShape, HeaderShape, KvGuardShape, ModelShape, TierShape
+from service.settings.fleet_shape import (
+    BackendShape,
+    HeaderShape,
+    KvGuardShape,
+    ModelShape,
+    PriorityShape,
+    TierShape,
+)
 from service.settings.forms import Shape
 from service.settings.money_shape import StepShape
 from service.settings.oidc import ClaimRuleShape, IssuerShape
@@ -46,6 +53,7 @@ EVERY_ROW = [
     *(row for row in rows(TiergateShape) if not row.startswith("| `models`")),
     *rows(ModelShape),
     *rows(KvGuardShape),
+    *rows(PriorityShape),
     *rows(TierShape),
     *rows(BackendShape),
     *rows(HeaderShape),

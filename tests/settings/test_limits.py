@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from service.fleet import KvGuard, Limits
+from service.fleet import Fallback, KvGuard, Limits, Priority
 from service.settings import Settings
 
 Loaded = Callable[..., Settings]
@@ -117,3 +117,44 @@ def test_a_kv_guard_that_cannot_work_is_refused(
     (problem,) = problems(limited(minimal, kv_guard=guard))
     assert f"models.qwen.limits.kv_guard{place}" in problem
     assert why in problem
+
+
+def test_who_goes_first_and_where_a_full_tier_s_requests_go(minimal: dict[str, Any], loaded: Loaded) -> None:
+    limits = loaded(
+        limited(
+            minimal,
+            priority={"short": "4k"},
+            fallback="rung_below",
+            kv_guard={"above": "90%"},
+        )
+    )
+    found = limits.proxy.ladders["qwen"].limits
+    assert found.priority == Priority(short=4000, ahead=4)
+    assert found.fallback is Fallback.RUNG_BELOW
+
+
+def test_a_rung_below_that_is_never_full_is_no_fallback(
+    minimal: dict[str, Any], problems: Problems, loaded: Loaded
+) -> None:
+    (problem,) = problems(limited(minimal, fallback="rung_below"))
+    assert "models.qwen.limits.fallback" in problem
+    assert "is never full" in problem
+    bounded = [{"url": "http://a:1", "max_concurrency": 3}]
+    minimal["models"]["qwen"]["ladder"][0]["backends"] = bounded
+    assert loaded(limited(minimal, fallback="rung_below")).ladders["qwen"].limits.kv_guard is None
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"priority": {}},
+        {"priority": {"short": 0}},
+        {"priority": {"short": 10, "ahead": 0}},
+        {"priority": "short"},
+        {"fallback": "rung_above"},
+    ],
+)
+def test_what_is_no_priority_or_fallback_is_refused(
+    limits: dict[str, object], minimal: dict[str, Any], problems: Problems
+) -> None:
+    assert f"models.qwen.limits.{next(iter(limits))}" in "".join(problems(limited(minimal, **limits)))

@@ -100,6 +100,14 @@ class Guard:
         )
 
 
+def exceeds(plain: bytes | None, tokens: int) -> bool:
+    """Whether the prompt of a body is estimated at more; where it cannot be read, so it is taken to be."""
+    if plain is not None and len(plain) <= tokens * FEWEST_BYTES_PER_TOKEN:
+        return False
+    content = None if plain is None else admission.read_json(plain)
+    return not isinstance(content, dict) or prompt_of(content).tokens > tokens
+
+
 def _too_much(code: str, message: str, param: str) -> Refusal:
     return Refusal(status=HTTPStatus.BAD_REQUEST, code=code, message=f"{message}.", param=param)
 

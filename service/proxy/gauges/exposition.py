@@ -16,6 +16,7 @@ HELP = {
     "requests": "Requests that went to a backend, by the status it gave and how the answer ended.",
     "errors": "Answers of the proxy's own making, by x-tiergate-error code.",
     "fallbacks": "Requests served by a lower rung because every backend of their tier was down.",
+    "overflows": "Requests served by a lower rung because every backend of their tier was full.",
     "retries": "Requests sent once more: the backend did not accept, or closed without a byte of an answer.",
     "client_disconnects": "Clients that left while their request was under way, by what it waited for.",
     "request_bytes": "Bytes of request bodies that were meant for backends.",

@@ -9,7 +9,8 @@ from service.fleet import Ladder
 from service.proxy.traffic.access_lines import address
 from service.proxy.traffic.health import NoAnswer, probe
 from service.proxy.traffic.notices import DENIALS
-from service.proxy.traffic.pool import Server, Servers
+from service.proxy.traffic.pool import Server
+from service.proxy.traffic.servers import Servers
 
 LOOK_SECONDS = 3.0
 """For the answers of all of them."""

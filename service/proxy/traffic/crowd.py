@@ -2,8 +2,8 @@
 
 A request waits when its model has as many at backends as its limit allows, or when every backend that it
 could go to is full; never because a tier is down. Whenever a request ends, and by the clock, those go on who
-now can: in the order in which they came, but tenants of one model in turn (`line`). What time they waited is
-nobody's delay: no backend's timeout counts it.
+now can: in the order in which they came, but tenants of one model in turn, and short prompts first where the
+limits say so (`line`). What time they waited is nobody's delay: no backend's timeout counts it.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from service.fleet import Ladder, Limits
+from service.proxy.entry.guards import exceeds
 from service.proxy.http.errors import too_many_requests
 from service.proxy.traffic.access_lines import has_failed
 from service.proxy.traffic.line import Line
@@ -219,7 +220,12 @@ class Crowd:
         if not relay.attempts and floor.waiting >= floor.queue:
             self._refuse(relay, "full", f"{floor.waiting} requests wait already")
             return
-        floor.lines.setdefault(key, Line()).join(relay, relay.inbound.head.credential)
+        priority, is_long = floor.limits.priority, False
+        if priority is not None:
+            is_long = exceeds(relay.admission.plain, priority.short)
+        if key not in floor.lines:
+            floor.lines[key] = Line() if priority is None else Line(priority.ahead)
+        floor.lines[key].join(relay, relay.inbound.head.credential, is_long=is_long)
         self._places[relay] = Place(floor, key, time.monotonic())
         relay.phase = Phase.QUEUE
 

@@ -15,7 +15,8 @@ from service.proxy.http.errors import Refusal, internal_error, unavailable
 from service.proxy.http.heads import request_head
 from service.proxy.traffic.notices import why_unreached
 from service.proxy.traffic.passage import Phase
-from service.proxy.traffic.pool import Pick, Server
+from service.proxy.traffic.pool import Server
+from service.proxy.traffic.servers import Pick
 from service.proxy.traffic.shortages import shortage_of
 from service.proxy.traffic.upstream import BackendConnection, connect
 from service.store.capture import Ending
@@ -41,6 +42,8 @@ class Errand(ABC):
 
     # Most requests never touch these: setting each of them every time would cost as much as parsing.
     phase = Phase.CONNECTION
+    is_overflow = False
+    """It went to a rung below since its tier was full, and not since that was down."""
     attempts = 0
     """Backends that were asked to take the request."""
     failed: frozenset[Server] = frozenset()
@@ -96,6 +99,10 @@ class Errand(ABC):
             return
         self.attempts += 1
         self.tier, self.server = pick
+        if self.tier.name != self.wanted.name:
+            self.is_overflow = plane.servers.is_full(
+                self.admission.ladder, self.wanted, now=now, without=self.failed
+            )
         self.server.begin(self)
         connection = None if fresh else self.server.take_idle()
         self.was_pooled = connection is not None

@@ -27,9 +27,10 @@ from service.proxy.traffic.asked_routes import follow_asked
 from service.proxy.traffic.crowd import Crowd
 from service.proxy.traffic.downstream import ClientConnection
 from service.proxy.traffic.kv_guard import KvWatches
-from service.proxy.traffic.pool import Server, Servers
+from service.proxy.traffic.pool import Server
 from service.proxy.traffic.relay import Relay
 from service.proxy.traffic.routing import RouteBook
+from service.proxy.traffic.servers import Servers
 from service.proxy.traffic.shares import Share
 from service.proxy.traffic.shortages import Shortages
 from service.proxy.traffic.telling import begin_at_zero

@@ -19,7 +19,7 @@ from service.proxy.traffic.crowd import Crowd, is_bounded
 from service.proxy.traffic.errand import Errand
 from service.proxy.traffic.notices import UNREADABLE
 from service.proxy.traffic.passage import Phase, overdue
-from service.proxy.traffic.pool import Pick
+from service.proxy.traffic.servers import Pick
 from service.store.capture import Ending
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ class Relay(Errand):
                 ("from", self.wanted.name),
                 ("to", self.tier.name),
             )
-            plane.meters.count("fallbacks", *labels)
+            plane.meters.count("overflows" if self.is_overflow else "fallbacks", *labels)
         out, self._chunked = head.for_client(
             http10=http10,
             keep_alive=self._keep_alive,

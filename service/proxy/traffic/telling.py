@@ -6,6 +6,7 @@ import resource
 import time
 from typing import TYPE_CHECKING, Any
 
+from service.fleet import Fallback
 from service.proxy.traffic.passage import Phase
 from service.proxy.traffic.routing import rungs_down
 
@@ -43,6 +44,8 @@ def begin_at_zero(plane: DataPlane) -> None:
             for tier in list(rungs_down(ladder, wanted))[1:]:
                 labels = (("model", model), ("from", wanted.name), ("to", tier.name))
                 meters.counters["fallbacks", labels] += 0
+                if ladder.limits.fallback is Fallback.RUNG_BELOW:
+                    meters.counters["overflows", labels] += 0
     meters.counters["access_log_dropped", ()] += 0
     meters.histograms["connect_seconds", ()]
 
