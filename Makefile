@@ -8,7 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 BIN := .venv/bin
 # Those of the import contract that they do no I/O.
-PURE := evaluators/*,service/decision/*,service/capacity/*,service/engines/*,service/wire/*,service/fleet.py,service/strata.py,service/redaction/*,service/leaves.py,service/traces.py,service/charts/*
+PURE := evaluators/*,service/decision/*,service/capacity/*,service/engines/*,service/wire/*,service/fleet.py,service/strata.py,service/redaction/*,service/leaves.py,service/moments.py,service/traces.py,service/charts/*
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 help: ## Show this text

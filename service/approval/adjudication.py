@@ -16,11 +16,11 @@ from service.approval.adjudication_schemas import (
     LabelsBody,
     NextOut,
 )
-from service.approval.answers import moment
 from service.approval.desk import CallerOf, Desk
 from service.approval.judging import MOST_ITEMS, items_out, labels_out, next_out
 from service.approval.names import find_ladder
 from service.approval.queues import queues_out
+from service.moments import moment
 from service.store.access_log import read_access
 
 MOST_ENTRIES = 1000

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import lru_cache
 
 from service.approval.measured_schemas import MeasuredOut, NoiseOut
@@ -44,6 +43,7 @@ from service.decision.policy import Gate, Policy
 from service.decision.tally import Tally
 from service.decision.verdict import Finding
 from service.fleet import Ladder, Route
+from service.moments import moment
 from service.store.account import LedgerAccount
 from service.store.approvals import Approval
 from service.store.decisions import Entry
@@ -51,11 +51,6 @@ from service.store.evidence import RecentPair
 from service.store.standing import Rung, Standing
 
 PAIR_PLACE = ("capture_id", "evaluator", "version", "conversation", "stratum", "epoch", "counted")
-
-
-def moment(seconds: float) -> str:
-    """RFC 3339 in UTC, to the second."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @lru_cache(maxsize=16)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from service.approval.answers import moment
 from service.approval.desk import Desk
 from service.approval.names import find_ladder, find_tier
 from service.approval.schemas import EpochOut, EpochsOut
 from service.engines.settling import Settlement
+from service.moments import moment
 from service.store.current_epochs import known_epochs
 from service.store.observations import read_settlements
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from service.approval.access import Caller, Scope, require
-from service.approval.answers import moment
 from service.approval.desk import CallerOf, Desk
 from service.approval.errors import Problem, echo
 from service.approval.job_schemas import (
@@ -22,6 +21,7 @@ from service.approval.job_schemas import (
 )
 from service.approval.names import find_ladder
 from service.approval.narrowing import check_model
+from service.moments import moment
 from service.store.job_terms import CannotBegin, JobTerms, begin
 from service.store.jobs import Cause, Job, cancel_job, list_jobs, read_job
 from service.store.load_blocks import Block, read_blocks

@@ -22,11 +22,11 @@ from service.approval.adjudication_schemas import (
     SideOut,
     TurnOut,
 )
-from service.approval.answers import moment
 from service.approval.config import Adjudicating
 from service.approval.desk import Desk
 from service.approval.errors import Problem, echo
 from service.approval.names import find_ladder
+from service.moments import moment
 from service.store.adjudication import BlindItem, Where, export_items, left_to_judge, next_item
 from service.store.capture import SealBroken
 from service.store.labelling import (

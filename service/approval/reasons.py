@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from service.approval.answers import moment, pair_out, policy_digest
+from service.approval.answers import pair_out, policy_digest
 from service.approval.verdict_schemas import (
     LabelsOut,
     RecomputeOut,
@@ -20,6 +20,7 @@ from service.decision.explain import explain
 from service.decision.policy import Criterion, Hypothesis, Policy
 from service.decision.tally import Tally
 from service.decision.verdict import Verdict
+from service.moments import moment
 from service.store.worst import WorstPairs
 
 

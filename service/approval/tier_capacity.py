@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from service.approval.answers import moment
 from service.approval.capacity_schemas import (
     BatchOut,
     CapacityOut,
@@ -25,6 +24,7 @@ from service.capacity.batch import Found
 from service.capacity.prefix_gate import Judged, Window
 from service.decision.verdict import Decision, Verdict
 from service.engines.settling import Word
+from service.moments import moment
 from service.store.standing import Standing
 from service.store.tier_capacity import BatchAdvice, TierCapacity, read_capacity
 from service.store.tier_load import TierLoad

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from service.cli.configuration import ConfigOption, fail, load_or_exit, stored
+from service.moments import moment
 
 if TYPE_CHECKING:
     from service.attestation.statement import Attested
@@ -191,7 +191,7 @@ def _objection(attested: Attested, artifact: str | None, now: float) -> str | No
     if asked != attested.artifact:
         return f"not evaluated: it approves artifact {attested.artifact}, not {asked}"
     if attested.expires_at is not None and attested.expires_at <= now:
-        return f"the approval expired at {_moment(attested.expires_at)}"
+        return f"the approval expired at {moment(attested.expires_at)}"
     return None
 
 
@@ -221,14 +221,10 @@ def _document(attested: Attested) -> dict[str, Any]:
         "tier": row.tier,
         "artifact": attested.artifact,
         "by": row.actor,
-        "at": _moment(row.at),
-        "expires_at": None if attested.expires_at is None else _moment(attested.expires_at),
+        "at": moment(row.at),
+        "expires_at": None if attested.expires_at is None else moment(attested.expires_at),
         "evidence_age_seconds": attested.evidence_age,
         "row": row.seq,
         "log_head": str(attested.head),
-        "issued_at": _moment(attested.issued_at),
+        "issued_at": moment(attested.issued_at),
     }
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

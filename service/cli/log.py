@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli.configuration import ConfigOption, fail, load_or_exit, stored
+from service.moments import moment
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -166,7 +166,7 @@ def _head(text: str) -> Head:
 def _document(entry: Entry) -> dict[str, Any]:
     return {
         "seq": entry.seq,
-        "at": _moment(entry.at),
+        "at": moment(entry.at),
         "actor": entry.actor,
         "action": entry.action,
         "model": entry.model or None,
@@ -186,10 +186,6 @@ def _table(entries: list[Entry]) -> Table:
     for entry in entries:
         of = " ".join(part for part in (entry.model, entry.tier) if part) or "-"
         override = " (override)" if entry.detail.get("override") else ""
-        cells = (str(entry.seq), _moment(entry.at), entry.actor, entry.action + override, of)
+        cells = (str(entry.seq), moment(entry.at), entry.actor, entry.action + override, of)
         table.add_row(*map(Text, (*cells, why(entry), whence_of(entry))))
     return table
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

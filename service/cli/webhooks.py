@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from service.cli.configuration import ConfigOption, fail, load_or_exit, stored
+from service.moments import moment
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -138,10 +138,10 @@ def _document(message: Callback) -> dict[str, Any]:
         "action": message.place["action"],
         "model": message.model or None,
         "tier": message.tier or None,
-        "at": _moment(message.created_at),
+        "at": moment(message.created_at),
         "state": message.state.value,
         "failed_attempts": message.attempts,
-        "due_at": _moment(message.due_at) if message.state.value == "waiting" else None,
+        "due_at": moment(message.due_at) if message.state.value == "waiting" else None,
         "problem": message.problem or None,
     }
 
@@ -156,7 +156,3 @@ def _table(found: list[Callback]) -> Table:
         cells = (each["at"], each["webhook"], each["id"], what, of, each["state"], each["problem"] or "-")
         table.add_row(*map(Text, cells))
     return table
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

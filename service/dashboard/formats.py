@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
+from service import moments
 from service.report.words import Words
 
 NONE = "–"
@@ -46,7 +47,7 @@ def day(seconds: float | None) -> str:
 
 def stamp(seconds: float) -> str:
     """As `datetime` of HTML's `time` has it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moments.moment(seconds)
 
 
 def timed(seconds: float | None, text: str | None = None) -> Markup:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from redis import RedisError
@@ -21,6 +20,7 @@ from service.decision.ramp import AT_ONCE
 from service.decision.thresholds import Thresholds, thresholds
 from service.decision.verdict import Decision, Verdict
 from service.fleet import Ladder, Route, Tier
+from service.moments import moment
 from service.store.account import LedgerAccount
 from service.store.adjudicated import labels_at
 from service.store.approvals import Approval
@@ -243,8 +243,7 @@ def read_account(db: Database, captures: Captures, model: str | None = None, *, 
 
 def _by(decided: Intervention) -> str:
     """Who decided, when, and why."""
-    at = datetime.fromtimestamp(decided.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return f"by {decided.actor} at {at}: {decided.reason}"
+    return f"by {decided.actor} at {moment(decided.at)}: {decided.reason}"
 
 
 def _look(

@@ -9,11 +9,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from service.approval.answers import moment
 from service.approval.desk import Desk
 from service.approval.dialects.asking import judgement_of
 from service.approval.dialects.judgement import State
 from service.approval.gate_schemas import ArgoJudgementOut, ArgoOut, GateQuery
+from service.moments import moment
 
 
 def argo_routes(desk: Desk) -> APIRouter:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from service.decision.verdict import Decision, Finding
+from service.moments import moment
 from service.store.approvals import Approval
 from service.store.standing import Rung
 
@@ -157,15 +157,15 @@ def _lapsed(rung: Rung, *, now: float) -> Iterator[str]:
     if approval is None or verdict is None:
         return
     if approval.expired(now):
-        yield f"the approval expired at {_moment(approval.expires_at or now)}"
+        yield f"the approval expired at {moment(approval.expires_at or now)}"
     elif approval.epoch != verdict.epoch:
         yield "not evaluated: what runs now is not what was approved (another epoch of evidence)"
 
 
 def _approved(name: str, approval: Approval) -> str:
-    until = "" if approval.expires_at is None else f", until {_moment(approval.expires_at)}"
+    until = "" if approval.expires_at is None else f", until {moment(approval.expires_at)}"
     against = " against the verdict" if approval.override else ""
-    return f"{name} was approved{against} by {approval.actor} at {_moment(approval.at)}{until}"
+    return f"{name} was approved{against} by {approval.actor} at {moment(approval.at)}{until}"
 
 
 def _score(state: State, findings: tuple[Finding, ...]) -> float:
@@ -181,7 +181,3 @@ def _come(finding: Finding) -> float:
     if finding.decision is Decision.ACCEPT:
         return 1.0
     return finding.n / (finding.n + finding.more_pairs) if finding.more_pairs else 0.0
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
-from service.approval.answers import moment
 from service.approval.desk import Desk
 from service.approval.dialects.executions import (
     artifact_of,
@@ -37,6 +36,7 @@ from service.approval.kayenta_schemas import (
     MetricJudgedOut,
     StartedOut,
 )
+from service.moments import moment
 
 CLASSES = {State.APPROVED: "Pass", State.REJECTED: "Fail", State.INCONCLUSIVE: "Marginal"}
 METRIC_CLASSES = {State.APPROVED: "Pass", State.REJECTED: "High", State.INCONCLUSIVE: "Nodata"}

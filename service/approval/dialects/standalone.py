@@ -10,7 +10,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from service.approval.answers import moment
 from service.approval.desk import Desk
 from service.approval.dialects.executions import artifact_of, check_room, judged, parse, spell
 from service.approval.dialects.judgement import Basis, Judgement, State
@@ -23,6 +22,7 @@ from service.approval.kayenta_schemas import (
     StandaloneRunOut,
     StandaloneStartedOut,
 )
+from service.moments import moment
 
 Named = Annotated[str, Query(max_length=200)]
 

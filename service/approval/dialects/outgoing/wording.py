@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
+from service.moments import moment
 from service.store.webhook_terms import Told
 from service.store.webhooks import Event
 
@@ -105,8 +105,7 @@ def lines_of(event: Event, language: str) -> list[str]:
         lines.append(f"{_FROM[language]}: {tier}")
     if criteria := event.facts.get("criteria"):
         lines.append(f"{_CRITERIA[language]}: {', '.join(criteria)}")
-    moment = datetime.fromtimestamp(event.at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    lines.append(f"{_BY[language]} {event.actor}, {moment}")
+    lines.append(f"{_BY[language]} {event.actor}, {moment(event.at)}")
     if job := event.facts.get("job"):
         lines.append(f"{_JOB[language]} {job}")
     if seq := event.facts.get("seq"):
