@@ -2,7 +2,8 @@
 
 Backends of one kind, each with the cache that a budget leaves. A request holds its prompt and its answer; how
 many are at work at once follows from a typical one, what is refused from the longest, and how many may wait
-from Little's law: in a time T, concurrency x T / seconds of a request get a place.
+from Little's law: in a time T, concurrency x T / seconds of a request get a place. Who goes first follows
+from how many typical ones take the room of one longest; a rung below takes what is too much, if it has room.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from service.capacity.initial import NothingFits
 from service.capacity.memory import Budget, Cache
 
+LEAST_AHEAD = 2
+"""Typical requests by one longest, below which nobody needs to go first."""
 ESTIMATE = 1.25
 """A proxy has no tokenizer: four bytes for a token are a quarter off either way, in natural text."""
 DEFAULT_PATIENCE = 30.0
@@ -52,16 +55,31 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One key of a model's `limits`, or a rule that the proxy has anyway."""
+    """One key of a model's `limits`."""
 
     name: str
     value: str
     """As the configuration writes it."""
     reason: str
-    is_key: bool = True
 
 
-def admission(budget: Budget, cache: Cache, expected: Expected) -> tuple[Rule, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Below:
+    """The next rung below, whose cache may take what the tier cannot."""
+
+    name: str
+    budget: Budget
+    cache: Cache
+    backends: int = 1
+
+    def __post_init__(self) -> None:
+        if self.backends < 1:
+            raise ValueError("a rung below has at least 1 backend")
+
+
+def admission(
+    budget: Budget, cache: Cache, expected: Expected, below: Below | None = None
+) -> tuple[Rule, ...]:
     """Limits in the order of a configuration; `NothingFits` where one longest request has no room."""
     known, longest = cache.shape.context, expected.longest
     if known is not None and longest > known:
@@ -69,14 +87,18 @@ def admission(budget: Budget, cache: Cache, expected: Expected) -> tuple[Rule, .
     if not cache.concurrency(longest):
         lacking = cache.sequence_bytes(longest) - cache.memory + max(0, budget.lacking)
         raise NothingFits(f"one request of {longest:,} tokens lacks {lacking:,} bytes of the cache")
+    relief, fallback = _fallback(below, expected)
     each, held = _at_once(budget, cache, expected)
-    concurrency = each * expected.backends
-    of_all = "one backend" if expected.backends == 1 else f"each of {expected.backends} backends"
+    more, held_more = (0, "") if relief is None else _at_once(relief.budget, relief.cache, expected)
+    concurrency = each * expected.backends + (0 if relief is None else more * relief.backends)
+    told = f"{_each_of(expected.backends)} {held}"
+    if relief is not None:
+        told += f"; of {relief.name} {_each_of(relief.backends)} {held_more}"
     patience, why_patience = _patience(expected)
     queue, why_queue = _queue(expected, concurrency, patience)
-    above, below, why_level = _levels(cache, expected)
+    opens, closes, why_level = _levels(cache, expected)
     return (
-        Rule(name="concurrency", value=str(concurrency), reason=f"{of_all} {held}"),
+        Rule(name="concurrency", value=str(concurrency), reason=told),
         Rule(name="queue", value=str(queue), reason=why_queue),
         Rule(name="queue_timeout", value=_duration(patience), reason=why_patience),
         Rule(
@@ -97,22 +119,52 @@ def admission(budget: Budget, cache: Cache, expected: Expected) -> tuple[Rule, .
         ),
         Rule(
             name="kv_guard",
-            value=f"{{above: {_percent(above)}, below: {_percent(below)}}}",
+            value=f"{{above: {_percent(closes)}, below: {_percent(opens)}}}",
             reason=why_level,
         ),
-        Rule(
-            name="priority",
-            value="tenants in turn",
-            reason="the line's own: one tenant's burst is not everybody's wait; who was let in goes on",
-            is_key=False,
-        ),
-        Rule(
-            name="fallback",
-            value="another backend of the tier, then the line",
-            reason="a full tier is not down: the rung below, which costs more, would be overrun in its turn",
-            is_key=False,
-        ),
+        _priority(cache, expected),
+        fallback,
     )
+
+
+def _each_of(backends: int) -> str:
+    return "one backend" if backends == 1 else f"each of {backends} backends"
+
+
+def _priority(cache: Cache, expected: Expected) -> Rule:
+    """Where a longest takes the room of several typical ones, so many of those go first."""
+    many = cache.sequence_bytes(expected.longest) // cache.sequence_bytes(expected.typical)
+    if many < LEAST_AHEAD:
+        return Rule(
+            name="priority",
+            value="null",
+            reason="a longest request takes hardly more room than a typical one: each in its turn",
+        )
+    return Rule(
+        name="priority",
+        value=f"{{short: {math.ceil(expected.typical * ESTIMATE)}, ahead: {many}}}",
+        reason="prompts of no more than a typical request go first; a longest takes the room of "
+        f"{many:,}, and after so many has its turn",
+    )
+
+
+def _fallback(below: Below | None, expected: Expected) -> tuple[Below | None, Rule]:
+    """The rung below, where it takes what is too much, and what is said of it."""
+    value, relief = "line", None
+    if below is None:
+        reason = "no rung below is told: what finds the tier full waits"
+    elif not below.cache.concurrency(expected.longest):
+        reason = (
+            f"{below.name} does not hold one request of {expected.longest:,} tokens: what is too much waits"
+        )
+    else:
+        value, relief = "rung_below", below
+        part = below.cache.sequence_bytes(expected.longest) / below.cache.memory
+        reason = (
+            f"{below.name} takes what finds the tier full, behind the same guard; a longest request takes "
+        )
+        reason += f"{part:.1%} of its cache"
+    return relief, Rule(name="fallback", value=value, reason=reason)
 
 
 def _at_once(budget: Budget, cache: Cache, expected: Expected) -> tuple[int, str]:
@@ -139,7 +191,7 @@ def _queue(expected: Expected, concurrency: int, patience: float) -> tuple[int, 
 
 
 def _levels(cache: Cache, expected: Expected) -> tuple[float, float, str]:
-    """From which use on new prompts wait, and below which they go on; whole per cent."""
+    """Below which use new prompts go on, and from which they wait; whole per cent."""
     free = cache.sequence_bytes(expected.longest) / cache.memory
     above = _whole(min(max(1 - free, LEAST_LEVEL), MOST_LEVEL))
     step = max(LEAST_STEP, cache.sequence_bytes(expected.typical) / cache.memory)
@@ -151,7 +203,7 @@ def _levels(cache: Cache, expected: Expected) -> tuple[float, float, str]:
         reason = (
             f"a longest request takes {free:.1%} of a cache: next to it others are preempted all the same"
         )
-    return above, below, reason
+    return below, above, reason
 
 
 def _whole(level: float) -> float:

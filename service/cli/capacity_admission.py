@@ -46,6 +46,11 @@ def admission(
     answer: Annotated[int, typer.Option(min=1, help="Tokens of the longest answer.")],
     typical: Annotated[int, typer.Option(min=1, help="Prompt and answer of one in the middle.")],
     backends: Annotated[int, typer.Option(min=1, help="Of the tier, each on such a card.")] = 1,
+    below: Annotated[
+        str | None,
+        typer.Option(metavar="NAME:WEIGHTS:KV", help="The next rung below, on such cards, to take overflow."),
+    ] = None,
+    below_backends: Annotated[int, typer.Option(min=1, help="Of the rung below.")] = 1,
     sequences: Annotated[int, typer.Option(min=1, help="The engine's max-num-seqs.")] = 256,
     takes: Annotated[
         float | None,
@@ -74,8 +79,9 @@ def admission(
     """Compute a model's limits from the memory of its backends, and write them as the proxy's configuration.
 
     How many requests are at work at once, how many may wait and for how long, how long prompts and answers
-    may be, and the use of the KV cache from which new prompts wait: each with its reason as a comment. With
-    --into every other line of that configuration stays as it is; the outcome is checked before it is written.
+    may be, the use of the KV cache from which new prompts wait, who of those that wait goes first, and
+    whether a rung below takes what finds the tier full: each with its reason as a comment. With --into every
+    other line of that configuration stays as it is; the outcome is checked before it is written.
 
     Exit status: 0 computed, 1 not even one longest request fits, or the file cannot be changed safely, 2 a
     wrong command line or model configuration.
@@ -84,10 +90,12 @@ def admission(
     Two cards of 24 GiB, an 8B model in 4 bits, a TTFT of 1.5 s, requests that take 9 s:
       tiergate capacity admission ./Qwen3-8B --memory 24GiB --tier w4a16:5.7GiB:fp8 --prompt 12000 \\
         --answer 2048 --typical 3000 --backends 2 --takes 9s --ttft 1500ms
+    The same, where one card of the rung below takes what is too much:
+      ... --below bf16:15.3GiB:bf16
     The same, into a configuration that is there:
       ... --model qwen3-8b --into tiergate.yaml -o tiergate.yaml
     """
-    from service.capacity.admission import Expected
+    from service.capacity.admission import Below, Expected
     from service.capacity.admission import admission as computed
     from service.capacity.initial import NothingFits
 
@@ -95,16 +103,14 @@ def admission(
     if as_json and (into is not None or output is not None):
         raise typer.BadParameter("--json prints what is computed; it goes with neither --into nor --output")
     try:
-        _, _, budget, cache = budgeted(
-            shape,
-            tier,
-            memory=memory,
-            share=memory_share,
-            activations=activations,
-            sequences=sequences,
-            vocabulary=shape.vocabulary,
-            block=16,
-        )
+        given = {"memory": memory, "activations": activations, "sequences": sequences, "block": 16}
+        _, _, budget, cache = budgeted(shape, tier, **given, share=memory_share, vocabulary=shape.vocabulary)
+        relief = None
+        if below is not None:
+            name, _, under, rest = budgeted(
+                shape, below, **given, share=memory_share, vocabulary=shape.vocabulary
+            )
+            relief = Below(name=name, budget=under, cache=rest, backends=below_backends)
         expected = Expected(
             longest_prompt=prompt,
             longest_answer=answer,
@@ -113,7 +119,7 @@ def admission(
             seconds=takes,
             ttft_seconds=ttft,
         )
-        rules = computed(budget, cache, expected)
+        rules = computed(budget, cache, expected, relief)
     except NothingFits as error:
         raise fail(f"tiergate capacity admission: {error}", 1) from None
     except ValueError as error:
@@ -127,9 +133,6 @@ def admission(
         typer.echo(text, nl=False)
     else:
         _write(output, text)
-    for each in rules:
-        if not each.is_key:
-            typer.echo(f"{each.name}: {each.value}; {each.reason}", err=True)
     typer.echo(START, err=True)
 
 
@@ -137,7 +140,7 @@ def _written(rules: tuple[Rule, ...], model: str, into: Path | None) -> str:
     """The limits alone, or the configuration with them."""
     from service.settings.limits_in_file import CannotEdit, Line, limits_of, with_limits
 
-    lines = [Line(key=each.name, value=each.value, comment=each.reason) for each in rules if each.is_key]
+    lines = [Line(key=each.name, value=each.value, comment=each.reason) for each in rules]
     if into is None:
         return limits_of(model, lines)
     try:

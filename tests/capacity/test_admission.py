@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from service.capacity.admission import Expected, Rule, admission
+from service.capacity.admission import Below, Expected, Rule, admission
 from service.capacity.initial import NothingFits
 from service.capacity.memory import Budget, Cache
-from service.capacity.precision import FP8
+from service.capacity.precision import FP8, FP16
 from service.capacity.shape import Attention, Shape
 
 GIB = 1 << 30
@@ -32,7 +32,7 @@ def rules(expected: Expected = EXPECTED, of: Budget | None = None) -> dict[str, 
 
 def values(**changed: object) -> dict[str, str]:
     expected = replace(EXPECTED, **changed)  # type: ignore[arg-type]
-    return {name: rule.value for name, rule in rules(expected).items() if rule.is_key}
+    return {name: rule.value for name, rule in rules(expected).items()}
 
 
 def test_every_limit_is_computed_from_the_budget() -> None:
@@ -46,6 +46,8 @@ def test_every_limit_is_computed_from_the_budget() -> None:
         "max_output_tokens": "2048",
         "require_max_tokens": "true",
         "kv_guard": "{above: 93%, below: 88%}",
+        "priority": "{short: 3750, ahead: 4}",
+        "fallback": "line",
     }
 
 
@@ -76,9 +78,41 @@ def test_a_request_that_takes_most_of_a_cache_is_told_to_preempt_others() -> Non
     assert "others are preempted all the same" in found["kv_guard"].reason
 
 
-def test_priority_and_fallback_are_the_proxy_s_own_and_no_keys() -> None:
-    found = rules()
-    assert [name for name, rule in found.items() if not rule.is_key] == ["priority", "fallback"]
+def test_who_goes_first_is_how_many_typical_requests_take_the_room_of_one_longest() -> None:
+    """A longest has 878 blocks, a typical one 188; of 1,000 tokens 63, of 12,000 750."""
+    assert values(typical=1_000)["priority"] == "{short: 1250, ahead: 13}"
+    found = rules(replace(EXPECTED, typical=12_000))["priority"]
+    assert found.value == "null"
+    assert "hardly more room" in found.reason
+
+
+def below(weights: int, backends: int = 1) -> Below:
+    under = budget(weights=weights)
+    cache = Cache(shape=SHAPE, precision=FP16, memory=under.kv)
+    return Below(name="bf16", budget=under, cache=cache, backends=backends)
+
+
+def test_a_rung_below_with_room_takes_what_is_too_much_and_its_places_count() -> None:
+    """Sequences of 188 blocks of 2,359,296 bytes in 16 bits; the longest takes 878 of them."""
+    under = below(16 * GIB, backends=3)
+    cache = Cache(shape=SHAPE, precision=FP8, memory=budget().kv)
+    found = {each.name: each for each in admission(budget(), cache, EXPECTED, under)}
+    room = under.budget.kv // (188 * 16 * 147_456)
+    assert found["fallback"].value == "rung_below"
+    assert f"{878 * 16 * 147_456 / under.budget.kv:.1%} of its cache" in found["fallback"].reason
+    assert found["concurrency"].value == str(144 + 3 * room)
+    assert "of bf16 each of 3 backends" in found["concurrency"].reason
+    assert found["kv_guard"].value == values()["kv_guard"], "the tier's own level"
+
+
+def test_a_rung_below_that_holds_no_longest_request_is_no_fallback() -> None:
+    cache = Cache(shape=SHAPE, precision=FP8, memory=budget().kv)
+    found = {each.name: each for each in admission(budget(), cache, EXPECTED, below(20 * GIB))}
+    assert found["fallback"].value == "line"
+    assert "bf16 does not hold one request of 14,048 tokens" in found["fallback"].reason
+    assert found["concurrency"].value == "144"
+    with pytest.raises(ValueError, match="at least 1 backend"):
+        below(GIB, backends=0)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from service.fleet import Fallback, Priority
 from service.settings import load
 from tests.cli.test_capacity import ran
 
@@ -53,12 +54,13 @@ def test_the_limits_are_a_configuration_with_their_reasons(arguments: list[str])
                     "max_output_tokens": 2048,
                     "require_max_tokens": True,
                     "kv_guard": {"above": "93%", "below": "88%"},
+                    "priority": {"short": 3750, "ahead": 4},
+                    "fallback": "line",
                 }
             }
         }
     }
     assert "each of 2 backends holds 72 requests of 3,000 tokens in its cache" in outcome.stdout
-    assert "fallback: another backend of the tier, then the line" in outcome.stderr
     assert "Computed, not measured" in outcome.stderr
 
 
@@ -77,6 +79,15 @@ def test_they_are_put_into_a_configuration_which_the_proxy_then_keeps_to(
     assert (limits.concurrency, limits.queue, limits.queue_seconds) == (144, 144, 30.0)
     assert limits.kv_guard is not None
     assert (limits.kv_guard.above, limits.kv_guard.below) == (0.93, 0.88)
+    assert limits.priority == Priority(short=3750, ahead=4)
+    assert limits.fallback is Fallback.LINE
+    relieved = ran(
+        *(*arguments, "--below", "bf16:15.3GiB:bf16", "--model", "qwen3"),
+        *("--into", str(file), "-o", str(file)),
+    )
+    assert relieved.exit_code == 0, relieved.output
+    limits = load(file, {}).proxy.ladders["qwen3"].limits
+    assert (limits.fallback, limits.concurrency) == (Fallback.RUNG_BELOW, 144 + 13)
     again = ran(*arguments, "--sequences", "8", "--model", "qwen3", "--into", str(file), "-o", str(file))
     assert again.exit_code == 0, again.output
     assert load(file, {}).proxy.ladders["qwen3"].limits.concurrency == 16
@@ -98,7 +109,7 @@ def test_a_file_that_cannot_be_changed_safely_stays(arguments: list[str], tmp_pa
 def test_json_has_every_rule_with_its_reason(arguments: list[str]) -> None:
     outcome = ran(*arguments, "--json")
     found = json.loads(outcome.stdout)
-    assert [each["name"] for each in found["rules"] if each["is_key"]][-1] == "kv_guard"
+    assert [each["name"] for each in found["rules"]][-3:] == ["kv_guard", "priority", "fallback"]
     assert all(each["reason"] for each in found["rules"])
 
 
@@ -112,6 +123,7 @@ def test_what_does_not_fit_is_refused(arguments: list[str]) -> None:
     ("more", "told"),
     [
         (("--takes", "9"), "'9' is not a duration"),
+        (("--below", "bf16"), "--tier takes NAME:WEIGHTS:KV"),
         (("--typical", "20000"), "no more than the longest"),
         (("--json", "-o", "x"), "neither --into nor --output"),
         (("--into", "no-such-file.yaml"), "cannot read no-such-file.yaml"),
