@@ -10,6 +10,9 @@ from typing import Any
 
 from celery import Celery, Task
 from redis import RedisError
+from redis.exceptions import ConnectionError as RedisGone
+from redis.exceptions import OutOfMemoryError, ReadOnlyError
+from redis.exceptions import TimeoutError as RedisSilent
 
 from service.store import redis_keys
 from service.store.adjudication import expire_texts
@@ -49,6 +52,8 @@ CALLBACKS = "workers.tasks.answer_callbacks"
 WEBHOOKS = "workers.tasks.send_webhooks"
 RESCORE = "workers.tasks.rescore_kept"
 JUDGE = "workers.tasks.judge_items"
+NOT_NOW = (StoreUnusable, RedisGone, RedisSilent, OutOfMemoryError, ReadOnlyError)
+"""What a store raises that is away, slow, full or read-only: nobody's mistake, and it passes."""
 COLUMNS_KEPT_SECONDS = 180 * 86_400.0
 """The requests of a block of load, of which its figures are made; these stay."""
 
@@ -89,19 +94,19 @@ def register(
     """Put the tasks into the app; `bench` and `guard_room` give the calling process its own."""
 
     def replay_captures(task: Task, ids: list[str]) -> None:
-        """Replay captures, by id; those that the database cannot settle are found by a later sweep."""
+        """Replay captures, by id; those that the stores cannot settle are found by a later sweep."""
         asked = _ids(ids)
         try:
             replay_batch(bench(), asked, delivery=task.request.id)
-        except StoreUnusable as error:
-            log.error("%d captures wait until the database can be used again: %s", len(asked), error)
+        except NOT_NOW as error:
+            log.error("%d captures wait until the stores can be used again: %s", len(asked), error)
 
     def rescore_kept() -> None:
         """Judge kept answers again that were judged by other evaluators."""
         try:
             rescore(bench())
-        except StoreUnusable as error:
-            log.error("kept answers wait until the database can be used again: %s", error)
+        except NOT_NOW as error:
+            log.error("kept answers wait until the stores can be used again: %s", error)
 
     def judge_items() -> None:
         """Let the judge label some of the pairs that are queued for people."""
@@ -189,7 +194,7 @@ def register(
 def _in_room(
     name: str, work: Callable[[GuardRoom], None], guard_room: Callable[[], GuardRoom]
 ) -> Callable[[], None]:
-    """The work as a task: runs are counted; a database that is away is a line in the log, no traceback.
+    """The work as a task: runs are counted; a store that is away is a line in the log, no traceback.
 
     Nothing is asked for again here: every entry of the schedule comes back by itself.
     """
@@ -204,7 +209,7 @@ def _in_room(
         try:
             work(room)
             ending = "done"
-        except StoreUnusable as error:
+        except NOT_NOW as error:
             log.error("%s: %s", name, error)
         finally:
             _count(room, {metrics.series(metrics.GUARD_RUNS, task=name, ending=ending): 1})
