@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -17,6 +16,7 @@ from service.settings.policy_shape import EvaluatorName
 from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret
 from service.settings.units import Listen
+from service.settings.urls import web_url
 from service.store.addresses import address_of
 
 PLACE: Place = ("adjudication",)
@@ -25,15 +25,8 @@ PLACE: Place = ("adjudication",)
 def _judge_url(given: str) -> str:
     """A base URL; its path is that of the API, /v1 where it has none."""
     expected = f"expected http(s)://HOST[:PORT][/PATH], such as https://judge.example/v1, got {given!r}"
-    try:
-        parts = urlsplit(given)
-        port = parts.port
-    except ValueError:
-        raise ValueError(expected) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ValueError(expected)
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("credentials do not belong in a URL; use api_key_file")
+    own = "credentials do not belong in a URL; use api_key_file"
+    parts = web_url(given, expected=expected, credentials=own)
     if parts.query or parts.fragment:
         raise ValueError(expected)
     if parts.path.rstrip("/").endswith("/chat/completions"):

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from service.fleet import UNIX
 from service.settings import units
 from service.settings.cron import CRON_PATTERN, cron
+from service.settings.urls import web_url
 
 HEADERS_NOT_OURS = frozenset(
     {
@@ -46,15 +47,8 @@ def _base_url(written: str) -> str:
     if written.startswith(UNIX):
         return f"{UNIX}{units.socket_path(written)}"
     expected = f"expected http://HOST:PORT, https://HOST:PORT or unix:/PATH/OF/SOCKET, got {written!r}"
-    try:
-        parts = urlsplit(written)
-        port = parts.port
-    except ValueError:
-        raise ValueError(expected) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ValueError(expected)
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("credentials do not belong in a URL; use api_key_file")
+    own = "credentials do not belong in a URL; use api_key_file"
+    parts = web_url(written, expected=expected, credentials=own)
     if parts.path not in ("", "/") or parts.query or parts.fragment:
         rest = written.partition("://")[2].removeprefix(parts.netloc)
         raise ValueError(

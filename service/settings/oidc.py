@@ -12,9 +12,10 @@ from pydantic import AfterValidator, Field
 from service.fleet import Ladder
 from service.settings.forms import Name, Shape
 from service.settings.nearest import nearest
-from service.settings.pipelines import ca_of, is_here
+from service.settings.pipelines import ca_of
 from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret
+from service.settings.urls import refuse_in_the_clear, web_url
 from service.store.issuer_terms import ClaimRule, IssuerTerms, LoginTerms
 
 PLACE: Place = ("api", "oidc")
@@ -51,19 +52,10 @@ _OF_LOGINS = ("client_secret_file", "authorization_endpoint", "token_endpoint", 
 def _issuer_url(given: str) -> str:
     """As it is: its tokens have it letter for letter, with or without a slash at the end."""
     expected = f"expected https://HOST[:PORT][/PATH], got {given!r}"
-    try:
-        parts = urlsplit(given)
-        port = parts.port
-    except ValueError:
-        raise ValueError(expected) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+    parts = web_url(given, expected=expected, credentials="credentials do not belong in a URL")
+    if not given.isascii() or "?" in given or "#" in given:
         raise ValueError(expected)
-    if not given.isascii() or not given.isprintable() or " " in given or "?" in given or "#" in given:
-        raise ValueError(expected)
-    if "@" in parts.netloc:
-        raise ValueError("credentials do not belong in a URL")
-    if parts.scheme == "http" and not is_here(parts.hostname):
-        raise ValueError("whoever could change its keys on their way could sign as anybody: write https://")
+    refuse_in_the_clear(parts, "whoever could change its keys on their way could sign as anybody")
     return given
 
 

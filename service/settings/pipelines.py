@@ -5,17 +5,14 @@ A URL is called with a token of ours, so it comes from here and from no request 
 
 from __future__ import annotations
 
-import ipaddress
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from service import tls
 from service.fleet import Ladder
@@ -23,43 +20,12 @@ from service.settings.forms import Duration, Name, Shape, is_header_value, writt
 from service.settings.nearest import nearest
 from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret, read_text
+from service.settings.urls import CalledUrl
 from service.store.gate_terms import GateTarget, GateTerms, GithubTerms, GitlabTerms
 
 PLACE: Place = ("pipelines",)
 
 
-def called_url(given: str, *, secret: bool = False) -> str:
-    """What may be called; a URL that is a secret may have a query, and no message repeats it."""
-    expected = "expected https://HOST[:PORT][/PATH]" + ("" if secret else f", got {given!r}")
-    try:
-        parts = urlsplit(given)
-        port = parts.port
-    except ValueError:
-        raise ValueError(expected) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise ValueError(expected)
-    if parts.username is not None or parts.password is not None:
-        raise ValueError("credentials do not belong in a URL; they are read from files")
-    if parts.fragment or (parts.query and not secret):
-        raise ValueError(expected)
-    if parts.scheme == "http" and not is_here(parts.hostname):
-        raise ValueError("a token is sent there: write https://")
-    if secret:
-        if not re.fullmatch(r"[!-~]+", given):
-            raise ValueError(expected)
-        return given
-    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
-
-
-def is_here(host: str) -> bool:
-    """Whether it is this machine, by a name or an address that nobody else can have."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
-CalledUrl = Annotated[str, AfterValidator(called_url)]
 Basis = Literal["approval", "verdict"]
 Repository = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$")]
 Project = Annotated[str, Field(pattern=r"^[^/\s?#]+(/[^/\s?#]+)+$", max_length=1000)]

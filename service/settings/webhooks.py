@@ -13,9 +13,10 @@ from pydantic import Field
 
 from service.settings.forms import Name, Shape
 from service.settings.nearest import nearest
-from service.settings.pipelines import CalledUrl, ca_of, called_url
+from service.settings.pipelines import ca_of
 from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret, read_secrets
+from service.settings.urls import CalledUrl, called_url
 from service.store.webhook_terms import Form, Told, WebhookTerms
 
 PLACE: Place = ("webhooks",)

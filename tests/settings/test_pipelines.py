@@ -94,6 +94,9 @@ def test_a_gitlab_is_read_from_its_files(minimal: dict[str, Any], loaded: Loaded
         ("file:///etc/passwd", "expected https://HOST"),
         ("https://", "expected https://HOST"),
         ("https://gitlab.example:0", "expected https://HOST"),
+        ("https://gitlab.example:port", "expected https://HOST"),
+        ("https://gitlab .example", "expected https://HOST"),
+        ("https://gitlab.\nexample", "expected https://HOST"),
     ],
 )
 def test_a_url_that_would_give_a_token_away_is_refused(
