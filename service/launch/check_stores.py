@@ -15,6 +15,8 @@ from service.store.database import StoreEmpty, StoreUnusable, open_database
 
 OLDEST_REDIS = 7
 """Whose scripts can be declared as writing, so that one is refused whole where writing fails."""
+ROOM_PER_CAPTURE = 2
+"""Memory of Redis for each byte of captures it may hold: keys, index, queue and ledger need some as well."""
 EMBEDDED = (
     "embedded: `tiergate up` starts one of its own; `tiergate proxy` by itself has none, and drops captures"
 )
@@ -55,14 +57,20 @@ def _redis_lines(settings: Settings) -> list[Line]:
     lines: list[Line] = []
     if not settings.redis_embedded:
         lines.append(
-            _redis_line("redis", settings.redis_url, broker=settings.redis_url == settings.broker_url)
+            _redis_line(
+                "redis",
+                settings.redis_url,
+                broker=settings.redis_url == settings.broker_url,
+                captures=settings.proxy.mirroring.max_bytes,
+            )
         )
     if settings.broker_url != settings.redis_url:
         lines.append(_redis_line("broker", settings.broker_url, broker=True))
     return lines
 
 
-def _redis_line(subject: str, url: str, *, broker: bool) -> Line:
+def _redis_line(subject: str, url: str, *, broker: bool, captures: int = 0) -> Line:
+    """What a server is good for that may hold `captures` bytes of them."""
     parts = urlsplit(url)
     where = f"{parts.hostname}:{parts.port or 6379}"
     try:
@@ -97,6 +105,14 @@ def _redis_line(subject: str, url: str, *, broker: bool) -> Line:
     if policy.startswith("allkeys"):
         return Line(
             level=Level.WARN, subject=subject, text=f"{told}: it could drop the ledger; take volatile-ttl"
+        )
+    room = int(facts.get("maxmemory") or 0)
+    if 0 < room < ROOM_PER_CAPTURE * captures:
+        return Line(
+            level=Level.WARN,
+            subject=subject,
+            text=f"{told}, maxmemory {room >> 20} MiB: {captures >> 20} MiB of captures may fill it"
+            " (mirror.capture.max_bytes), and from a full one workers take nothing; give it twice as much",
         )
     if broker and not facts.get("aof_enabled"):
         return Line(

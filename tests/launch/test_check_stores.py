@@ -90,6 +90,15 @@ def test_a_broker_without_append_only_file_is_warned_of(asked: Asked, tmp_path: 
     assert (line.level, "no append-only file" in line.text) == (Level.WARN, True)
 
 
+@pytest.mark.parametrize(("maxmemory", "level"), [("2047mb", Level.WARN), ("2048mb", Level.OK)])
+def test_a_server_that_captures_may_fill_is_warned_of(
+    maxmemory: str, level: Level, asked: Asked, tmp_path: Path
+) -> None:
+    with valkey_with(tmp_path / "v", appendonly="yes", maxmemory=maxmemory) as url:
+        line = asked(TIERGATE_REDIS_URL=url)["redis"]
+    assert (line.level, "1024 MiB of captures" in line.text) == (level, level is Level.WARN)
+
+
 def test_captures_may_live_on_a_server_of_their_own_that_evicts_what_expires(
     asked: Asked, tmp_path: Path
 ) -> None:
