@@ -16,7 +16,7 @@ from uuid import uuid4
 
 from evaluators.exchange import Request
 from service.fleet import Ladder, Slo
-from service.load.block import Aborted, Load, run_together
+from service.load.block import Aborted, Load, Watch, run_together
 from service.load.block import Block as Run
 from service.load.figures import BlockFigures
 from service.load.plan import BlockPlan, Part
@@ -60,6 +60,14 @@ UNEQUAL_SHARE = 0.01
 """Of the load's requests, that clients may have sent meanwhile without being part of it."""
 
 
+Together = Callable[[Sequence[tuple[BlockPlan, Load]], Watch], tuple[Run, ...]]
+"""Runs the blocks of several arms at the same time, until the watch objects: `run_together`."""
+
+
+def _together(arms: Sequence[tuple[BlockPlan, Load]], watch: Watch) -> tuple[Run, ...]:
+    return run_together(arms, watch=watch)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRoom:
     """What running blocks and taking turns needs."""
@@ -71,6 +79,8 @@ class LoadRoom:
     court: Court
     requests_of: Callable[[str], tuple[Sequence[Request], Sequence[float]]]
     """What a model's load is made of, and when each request came, where that is known."""
+    together: Together = _together
+    """By the clock; a simulation may have another."""
     stopping: Callable[[], bool] = lambda: False
     watch: Sequence[str] = ()
     """Admin addresses of proxies."""
@@ -259,7 +269,7 @@ def _measure(room: LoadRoom, job: Job, block: Block, heart: Heart) -> tuple[Run,
         )
         arms.append((BlockPlan.of(each.plan), load))
     try:
-        return run_together(arms, watch=heart.objection)
+        return room.together(arms, heart.objection)
     except Aborted:
         return None
 

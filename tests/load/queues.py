@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import takewhile
 
 from service.fleet import Slo
-from service.load.arrivals import dues
+from service.load.arrivals import dues, picks
+from service.load.block import Block
 from service.load.figures import BlockFigures
 from service.load.plan import Arrivals, BlockPlan, Part
 from service.load.reckoning import reckon
@@ -27,24 +28,31 @@ def block(rate: float, *, served_in: float, part: Part = Part.SWEEP, seed: int =
         window_seconds=60,
         cool_down_seconds=0,
     )
-    free, timed = 0.0, []
-    for number, (at, _) in enumerate(takewhile(lambda due: due[0] < plan.seconds, dues(plan))):
-        first = max(at, free) + served_in / 2
-        free = first + served_in / 2
+    return served(plan, served_in=served_in, requests=1000, slo=SLO).figures
+
+
+def served(plan: BlockPlan, *, served_in: float, requests: int, slo: Slo, late: float = 0.0) -> Block:
+    """The same of any plan with a schedule; `late` is a delay that every first token has besides."""
+    free, timed, numbers = 0.0, [], picks(requests, plan.seed)
+    for ordinal, (at, _) in enumerate(takewhile(lambda due: due[0] < plan.seconds, dues(plan))):
+        begun = max(at, free)
+        free = begun + served_in
+        first, last = begun + served_in / 2 + late, free + late
         timed.append(
             Timed(
-                ordinal=number,
-                request=number,
+                ordinal=ordinal,
+                request=next(numbers),
                 scheduled=at,
                 begun=at,
                 sent=at,
                 first_byte=first,
                 first_token=first,
-                last_token=free,
-                ended=free,
+                last_token=last,
+                ended=last,
                 tokens=TOKENS,
                 counted=TOKENS,
+                written=4 * TOKENS,
                 status=200,
             )
         )
-    return reckon(plan, timed, slo=SLO)
+    return Block(figures=reckon(plan, timed, slo=slo), timed=tuple(timed))

@@ -3,16 +3,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import redis
 
+from service.settings import Settings
 from service.store.database import Database, open_database
 from tests.conftest import ValkeyServer
 from tests.workers import guarding
 from tests.workers.load_walk import Engines
 from tests.workers.scripted import Reply, Script, ScriptedBackend
 from tests.workers.walk import BenchMaker
+from workers.load_room import open_load_room
+from workers.shadow_job import LoadRoom
 from workers.watching import Guard
 
 
@@ -43,6 +48,20 @@ def engines() -> Iterator[Engines]:
     """Starts servers of declared speed, and ends them."""
     with ExitStack() as stack:
         yield Engines(stack=stack)
+
+
+@pytest.fixture
+def room_of() -> Iterator[Callable[..., LoadRoom]]:
+    """Opens what a load worker's child works with, but for what it is given, and closes it."""
+    with ExitStack() as stack:
+
+        def make(settings: Settings, **more: Any) -> LoadRoom:
+            stopping = more.pop("stopping", lambda: False)
+            made = open_load_room(settings, worker="load@test", stopping=stopping, lease_seconds=60.0)
+            stack.callback(made.close)
+            return replace(made, **more)
+
+        yield make
 
 
 @pytest.fixture

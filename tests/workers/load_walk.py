@@ -7,7 +7,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,22 +18,27 @@ from service.settings.questions import job_terms_of
 from service.store.corpus import CorpusPlan, Drawn, Place, seal_request, take_in
 from service.store.database import Database
 from service.store.job_terms import begin
-from service.store.jobs import Cause, Job
+from service.store.jobs import Cause, Job, read_job
 from service.store.pairs import record
 from service.store.units import Arm, PairRow, Unit
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.workers.celery_parts import configuration
 from tests.workers.walk import KEYRING, MODEL
+from workers.shadow_job import LoadRoom, run_load_block, turn
 
 ENGINE = Path(__file__).with_name("load_engine.py")
 CORPUS = "by-hand"
+PATIENT = {"ttft": f"{PATIENCE:g}s", "tpot": "300ms"}
+"""A first token is never late, and so a fiftieth of that is no lag of the generator's, on any machine."""
+IMPATIENT = {"ttft": "1500ms", "tpot": "300ms"}
 
 
 @contextmanager
 def engine(**told: float) -> Iterator[str]:
     """URL of a server of declared speed, in a process of its own."""
     arguments = [part for name, value in told.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    process = subprocess.Popen(
+    process = Leashed(
         [sys.executable, str(ENGINE), *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
@@ -116,6 +121,7 @@ def settings_of(
     database_url: str,
     tiers: Sequence[tuple[str, str, float]],
     plan: dict[str, Any],
+    slo: Mapping[str, str] = PATIENT,
     **more: Any,
 ) -> Settings:
     """A configuration whose baseline serves from nowhere; tiers are (name, URL for load, price)."""
@@ -139,7 +145,8 @@ def settings_of(
         shadow_job=plan,
         **more,
     )
-    text = path.read_text().replace("ladder:", "slo: {ttft: 1500ms, tpot: 300ms}\n    ladder:", 1)
+    promised = f"slo: {{ttft: {slo['ttft']}, tpot: {slo['tpot']}}}"
+    text = path.read_text().replace("ladder:", f"{promised}\n    ladder:", 1)
     path.write_text(text)
     return load(path, dict(os.environ))
 
@@ -160,3 +167,13 @@ def begin_by_hand(
         own_capacity=own_capacity,
         plan=changed,
     )
+
+
+def run_all(room: LoadRoom, job: Job, *, most: int = 200) -> Job:
+    """The job's blocks, one after the other in this process, until it is over."""
+    turn(room, job.job_id)
+    for number in range(most):
+        if read_job(room.db, job.job_id).state.over:
+            break
+        run_load_block(room, job.job_id, number)
+    return read_job(room.db, job.job_id)

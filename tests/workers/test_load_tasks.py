@@ -79,7 +79,7 @@ def over(db: Database, job: Job) -> Callable[[], bool]:
 WORKER = ("-Q", "load,guard", "-c", "1")
 
 
-@pytest.mark.timeout(900)  # minutes on a busy machine; a job waits for what it measures
+@pytest.mark.timeout(900)  # a minute, and many on a busy machine; a job waits for what it measures
 def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_no_bargain(
     configured: Configure,
     parts: CeleryParts,
@@ -87,22 +87,21 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
     db: Database,
     valkey: ValkeyServer,
 ) -> None:
-    """The faster tier serves twice as many requests within its SLO: about half the cost at the same price."""
+    """What it costs to the last digit is told in simulated time, where no machine is in the way."""
     fill_corpus(db)
-    # Beyond four at once answers begin too late: at 0.2 s each that is 20 requests a second, at 0.1 s 40.
-    # So slow then that TPOT tells it of both tiers: else the search for the concurrency goes up to its end.
-    crowded = {"at_once": 4, "late": 2.4, "slower": 12}
-    # Longer before a window than an answer takes: else the requests in flight still grow in it.
+    # Beyond 10 and 20 requests a second tokens come too far apart. A third of a second of either may be late.
+    behind = {"slack": 0.3, "pause": 0.9, "tokens": 2}
     settings = configured(
-        ("bf16", engines(seconds=0.2, **crowded), 60.0),
-        ("w8a8", engines(seconds=0.1, **crowded), 60.0),
-        plan={**QUICK, "warm_up": "400ms", "settle": "400ms"},
+        ("bf16", engines(seconds=0.2, rate=10, **behind), 60.0),
+        ("w8a8", engines(seconds=0.1, rate=20, **behind), 60.0),
+        plan={**QUICK, "window": "4800ms", "rate": "12/s", "arms": "together"},
     )
-    break_answers(db, epoch=settings.epoch_of(MODEL, "w8a8"), broken=120)
-    job = begin_by_hand(settings, db, time.time(), rate=14.0)
+    # Half of its answers break. Each of these costs four requests of the baseline: no speed makes up for it.
+    break_answers(db, epoch=settings.epoch_of(MODEL, "w8a8"), broken=40, of=80)
+    job = begin_by_hand(settings, db, time.time())
     worker = parts.worker(*WORKER)
     enqueue(valkey.url, DISPATCH)
-    until(over(db, job), 600, lambda: worker.log)
+    until(over(db, job), 800, lambda: worker.log)
     ended = read_job(db, job.job_id)
     assert (ended.state, ended.reason) == (JobState.DONE, ""), worker.log
     findings = ended.findings
@@ -112,7 +111,17 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
     assert [block.number for block in blocks] == list(range(len(blocks)))
     assert {block.state for block in blocks} == {BlockState.DONE}
     assert {block.leases for block in blocks} == {1}
+    assert {Part(block.part) for block in blocks} == set(Part)
     assert ended.tokens_spent > 0
+    best = {each["tier"]: each for each in findings["best"]}
+    assert best["bf16"]["reached"], best
+    assert best["w8a8"]["reached"], best
+    gates = {(each["gate"], each["tier"]): each for each in findings["gates"]}
+    assert set(gates) == {("slo", "bf16"), ("slo", "w8a8"), ("money", "w8a8")}
+    money = gates["money", "w8a8"]
+    assert (money["shown"], money["run"]) == ("failed", 1), (money["reason"], best)
+    benefit = money["numbers"]["net benefit per request"]
+    assert benefit < 0
     enqueue(valkey.url, DISPATCH)  # as beat does every few seconds
     until(lambda: read_report(db, job.job_id) is not None, 120, lambda: worker.log)
     report = from_json(read_report(db, job.job_id) or "")
@@ -121,31 +130,13 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
         page = written(report, Form.HTML, language).text
         for name in ("latency-ttft", "goodput", "concurrency", "ledger"):
             assert f'id="chart-{name}"' in page
-    gates = {(each["gate"], each["tier"]): each for each in findings["gates"]}
-    assert set(gates) == {("slo", "bf16"), ("slo", "w8a8"), ("money", "w8a8")}
-    money = gates["money", "w8a8"]
-    figures = [BlockFigures.of(block.figures or {}) for block in blocks]
-    fresh = [each for each in figures if each.plan.part is Part.COST]
-    disturbed = any(each.lagged for each in figures) or any(each.over_saturated for each in fresh)
-    numbers = money["numbers"]
-    if disturbed and "net benefit per request" not in numbers:
-        # This machine had no time for the generator or for the engines, and the job says so of its blocks.
-        assert money["shown"] == "undecided"
-        pytest.xfail("no time for the generator or the engines: the job was carried out, and shows no cost")
-    if not disturbed:  # else its rates mean little
-        best = {each["tier"]: each for each in findings["best"]}
-        assert best["bf16"]["rate"] < best["w8a8"]["rate"]
-        assert 0.3 < numbers["candidate per 1M tokens"] / numbers["baseline per 1M tokens"] < 0.8
-    assert money["run"] == 1, (money["reason"], findings["best"])
-    assert numbers["net benefit per request"] < 0, "three in ten of its answers break"
-    assert money["shown"] == "failed" or (disturbed and money["shown"] == "undecided")
     priced = report.tiers[1].money
     assert priced is not None
     assert priced.net_benefit is not None
-    assert priced.net_benefit.value == numbers["net benefit per request"]
+    assert priced.net_benefit.value == benefit
     kept = latest_measurement(db, MODEL, "w8a8", Gate.MONEY, money["epoch"], since=0.0)
     assert kept is not None
-    assert kept.shown is Shown(money["shown"])
+    assert kept.shown is Shown.FAILED
 
 
 def test_a_load_worker_killed_in_mid_block_loses_no_block_and_none_counts_twice(
@@ -157,7 +148,12 @@ def test_a_load_worker_killed_in_mid_block_loses_no_block_and_none_counts_twice(
 ) -> None:
     fill_corpus(db)
     url = engines(seconds=0.02)
-    settings = configured(("bf16", url, 60.0), ("w8a8", url, 60.0), plan={**QUICK, "parts": ["slo"]})
+    settings = configured(
+        ("bf16", url, 60.0),
+        ("w8a8", url, 60.0),
+        plan={**QUICK, "parts": ["slo"], "rate": "4/s"},
+        policy={"load_runs": {"slo_margin": "45pp"}},
+    )
     job = begin_by_hand(settings, db, time.time())
     first = parts.worker(*WORKER, TIERGATE_LEASE_SECONDS="4")
     enqueue(valkey.url, DISPATCH)
@@ -186,8 +182,7 @@ def test_a_load_worker_killed_in_mid_block_loses_no_block_and_none_counts_twice(
     assert ended.blocks_done >= done
     figures = {block.number: BlockFigures.of(block.figures or {}) for block in blocks}
     valid = Counter(block.tier for block in blocks if figures[block.number].valid)
-    # A machine without time for the generator may spoil more rounds than a job makes up for.
-    assert min(valid.values()) >= 8 or any(each.lagged for each in figures.values())
+    assert min(valid.values()) >= 8
 
 
 def test_a_child_killed_alone_is_replaced_and_its_block_begun_anew(
