@@ -4,131 +4,24 @@
     knee   the last step of a row that gained `LEAST_GAIN` of goodput or more; the next one did not
 
 A row is tried from the fewest at once and left after its knee: what comes later costs a window each and says
-the same again. Nothing is extrapolated: a row whose last step still gains has no knee.
+the same again. One window may be chance, so that a row is not left before both cells that make its knee have
+had `WINDOWS`, and goes on where they then say otherwise. Nothing is extrapolated: a row whose last step still
+gains has no knee.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.capacity.matrix_cells import Cell, PromptClass, Row, usable
 
 LEAST_GAIN = 0.05
 """Of the tokens a second that met the SLO, by which a step must exceed the best before it. Ours: no law."""
+WINDOWS = 2
+"""Of each of the two cells that end a row."""
 MOST_TRIES = 2
 """Of a cell that the generator spoiled."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PromptClass:
-    """Prompts of one length."""
-
-    name: str
-    """`512`, or a quantile of captured traffic such as `p90`."""
-    tokens: int
-    """Asked for, or of captured ones estimated."""
-
-    def __post_init__(self) -> None:
-        if not self.name or self.tokens < 1:
-            raise ValueError(f"a class of prompts has a name and at least 1 token, got {self.tokens}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
-    """Of one time over a window, in seconds; `None` where so many failed that there is none."""
-
-    p50: float | None = None
-    p95: float | None = None
-    lower: float | None = None
-    """Limits of P95 at level .95; `None` with fewer than 72 requests."""
-    upper: float | None = None
-
-    def __post_init__(self) -> None:
-        for told in (self.p50, self.p95, self.lower, self.upper):
-            if told is not None and not 0 <= told < math.inf:
-                raise ValueError(f"times are finite and not below 0, got {told}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """What one class of prompts did, so many at once, under one budget; `None` is not told, never 0."""
-
-    prompt: PromptClass
-    concurrency: int
-    batch_tokens: int | None = None
-    """`max-num-batched-tokens` as the engine was started with, where somebody said."""
-    offered: int
-    passed: int
-    """Met the SLO."""
-    failed: Mapping[str, int] = field(default_factory=dict)
-    """Requests by fault."""
-    prompt_tokens: float | None = None
-    """Of a prompt on average, by the engine's own count."""
-    output_tokens: float | None = None
-    repeated: int = 0
-    """Requests that this cell had sent before: a prefix cache may know them."""
-    ttft: Times = Times()
-    tpot: Times = Times()
-    throughput: float = 0.0
-    """Output tokens a second."""
-    goodput: float = 0.0
-    """Those that met the SLO."""
-    running: float | None = None
-    """In the engine, on average."""
-    waiting: float | None = None
-    kv_usage: float | None = None
-    """Share of the KV cache, at its fullest."""
-    kv_bytes: float | None = None
-    """The same in bytes, where the engine tells how many its cache has."""
-    preemptions: float | None = None
-    evictions: float | None = None
-    """Tokens pushed out of the prefix cache."""
-    prefix_rate: float | None = None
-    """Of tokens, by the prefix cache."""
-    memory: float | None = None
-    """Bytes of host memory of the server's process."""
-    invalid: tuple[str, ...] = ()
-    """Why its figures must not be used; empty when they may."""
-
-    def __post_init__(self) -> None:
-        if self.concurrency < 1 or not 0 <= self.passed <= self.offered:
-            raise ValueError("at least one at once, and no more requests passed than were offered")
-        for told in (self.throughput, self.goodput, *self._told):
-            if told is not None and not 0 <= told < math.inf:
-                raise ValueError(f"figures are finite and not below 0, got {told}")
-        for share in (self.kv_usage, self.prefix_rate):
-            if share is not None and share > 1:
-                raise ValueError(f"a share is at most 1, got {share}")
-
-    @property
-    def _told(self) -> tuple[float | None, ...]:
-        return (
-            *(self.prompt_tokens, self.output_tokens, self.running, self.waiting, self.kv_usage),
-            *(self.kv_bytes, self.preemptions, self.evictions, self.prefix_rate, self.memory),
-        )
-
-    @property
-    def row(self) -> Row:
-        """The row that it is of."""
-        return Row(prompt=self.prompt, batch_tokens=self.batch_tokens)
-
-    @property
-    def pass_rate(self) -> float | None:
-        """`None` when nothing was offered."""
-        return self.passed / self.offered if self.offered else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One class of prompts under one budget."""
-
-    prompt: PromptClass
-    batch_tokens: int | None = None
-
-    def __str__(self) -> str:
-        tokens = f"{self.prompt.tokens:,} tokens"
-        named = tokens if self.prompt.name == str(self.prompt.tokens) else f"{self.prompt.name}, {tokens}"
-        return named if self.batch_tokens is None else f"{named}, budget {self.batch_tokens:,}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +31,8 @@ class RowEnd:
     over: bool
     knee: int | None
     reason: str
+    again: tuple[int, ...] = ()
+    """Cells, by concurrency, that need another window before it is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,12 +79,6 @@ class Spot:
     concurrency: int
 
 
-def usable(cells: Sequence[Cell]) -> tuple[Cell, ...]:
-    """Valid ones of one row by concurrency; of several at one place the last."""
-    latest = {each.concurrency: each for each in cells if not each.invalid}
-    return tuple(latest[count] for count in sorted(latest))
-
-
 def row_end(cells: Sequence[Cell]) -> RowEnd:
     """What the cells of one row show so far; it is open while nothing speaks against more at once."""
     best: Cell | None = None
@@ -199,20 +88,34 @@ def row_end(cells: Sequence[Cell]) -> RowEnd:
                 faults = ", ".join(f"{fault} {count}" for fault, count in sorted(each.failed.items()))
                 told = f": {faults}" if faults else ""
                 reason = f"no knee: at {each.concurrency} at once not one request keeps the SLO{told}"
-                return RowEnd(over=True, knee=None, reason=reason)
+                return _ended(cells, None, reason, each.concurrency)
             best = each
         elif each.goodput < (1 + LEAST_GAIN) * best.goodput:
             reason = (
                 f"{each.concurrency} at once has {each.goodput:,.4g} tokens/s that count, "
                 f"{best.concurrency} has {best.goodput:,.4g}"
             )
-            return RowEnd(over=True, knee=best.concurrency, reason=reason)
+            return _ended(cells, best.concurrency, reason, best.concurrency, each.concurrency)
         else:
             best = each
     if best is None:
         return RowEnd(over=False, knee=None, reason="not reached: nothing was measured")
     reason = f"not reached: {best.concurrency} at once still gains, and no more was tried"
     return RowEnd(over=False, knee=None, reason=reason)
+
+
+def _ended(cells: Sequence[Cell], knee: int | None, reason: str, *counts: int) -> RowEnd:
+    """Over, once these cells have windows enough; or as far as they can have them."""
+    again = tuple(count for count in counts if _needs_another(cells, count))
+    if again:
+        reason += "; one window each is not enough to tell"
+    return RowEnd(over=not again, knee=knee, reason=reason, again=again)
+
+
+def _needs_another(cells: Sequence[Cell], count: int) -> bool:
+    tries = [each for each in cells if each.concurrency == count]
+    spoilt = sum(bool(each.invalid) for each in tries)
+    return len(tries) - spoilt < WINDOWS and spoilt < MOST_TRIES
 
 
 def spoiled(cells: Sequence[Cell], concurrency: int) -> str:
@@ -224,10 +127,19 @@ def spoiled(cells: Sequence[Cell], concurrency: int) -> str:
 
 
 def next_spot(axes: Axes, cells: Sequence[Cell]) -> Spot | None:
-    """The next cell that matters: row by row, upwards, until a row is past its knee; `None` when all are."""
+    """The next cell that matters: row by row, upwards, until a row is past its knee; `None` when all are.
+
+    What another sitting began is not measured again where this one does not ask for it.
+    """
     for row in axes.rows:
         own = [each for each in cells if each.row == row]
-        if axes.too_long(row) or row_end(own).over:
+        end = row_end(own)
+        if axes.too_long(row) or end.over:
+            continue
+        if end.again:
+            again = [count for count in end.again if count in axes.concurrencies]
+            if again:
+                return Spot(row=row, concurrency=again[0])
             continue
         for concurrency in axes.concurrencies:
             if spoiled(own, concurrency):

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from service.capacity.experiment import Limits
-from service.capacity.matrix import Cell, PromptClass, Row, Times
+from service.capacity.matrix_cells import Cell, PromptClass, Row, Times, usable
 
 SCHEMA = "tiergate.matrix/1"
 Json = Mapping[str, Any]
@@ -112,9 +112,7 @@ def figures(matrix: Matrix) -> dict[str, Limits]:
     """
     several = len({each.batch_tokens for each in matrix.cells}) > 1
     found: dict[str, Limits] = {}
-    for each in matrix.cells:
-        if each.invalid:
-            continue
+    for each in (cell for row in matrix.rows for cell in usable(matrix.of(row))):
         budget = f", budget {each.batch_tokens}" if several else ""
         place = f"{each.prompt.name} x {each.concurrency}{budget}"
         for name, times in (("ttft_p95", each.ttft), ("tpot_p95", each.tpot)):

@@ -73,9 +73,9 @@ def matrix(
     """Load a tier with prompts of some lengths, so many at once, and show each cell and each row's knee.
 
     A row (one length under one budget) is tried upwards and left when a step gains less than 5 % of tokens a
-    second that keep the SLO: the step before is its knee. Prompts are made of words, as long as the engine
-    counts, and no two alike, so that no prefix cache helps. A cell is written down as soon as it is known;
-    the same command goes on where it was stopped.
+    second that keep the SLO: the step before is its knee, once both have had two windows. Prompts are made of
+    words, as long as the engine counts, and no two alike, so that no prefix cache helps. A cell is written
+    down as soon as it is known; the same command goes on where it was stopped.
 
     Backends that serve clients are never loaded, as this overloads them on purpose: give the tier `shadow`
     ones. For another max-num-batched-tokens restart the engine and run again with --batch-tokens: its rows go
@@ -155,7 +155,8 @@ def _measured(
     path: Path,
     shown: Callable[..., str],
 ) -> Matrix:
-    from service.capacity.matrix import Axes, PromptClass, told_of
+    from service.capacity.matrix import Axes, told_of
+    from service.capacity.matrix_cells import PromptClass
     from service.capacity.matrix_file import Question
     from service.cli import capacity_matrix_prompts as texts
     from service.cli.capacity_matrix_sitting import Sitting, begun, measure_all, tell

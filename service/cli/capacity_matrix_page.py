@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from service.capacity.matrix import Cell, Row, usable
+from service.capacity.matrix_cells import Cell, Row, usable
 from service.capacity.matrix_file import Matrix
 from service.charts.chart import chart
 from service.charts.heat import Cell as Shaded
@@ -102,7 +102,8 @@ def _late(name: str, limit: float) -> Read:
 
 
 def _counted(matrix: Matrix) -> Read:
-    best = max((each.goodput for each in matrix.cells if not each.invalid), default=0.0)
+    known = [cell for row in matrix.rows for cell in usable(matrix.of(row))]
+    best = max((each.goodput for each in known), default=0.0)
 
     def read(cell: Cell) -> tuple[str, float]:
         return f"{cell.goodput:,.0f}/s", 1.0 - 2.0 * cell.goodput / best if best else 1.0

@@ -13,7 +13,8 @@ from service.cli.configuration import fail
 
 if TYPE_CHECKING:
     from evaluators.exchange import Request
-    from service.capacity.matrix import PromptClass, Spot
+    from service.capacity.matrix import Spot
+    from service.capacity.matrix_cells import PromptClass
     from service.fleet import Backend
     from service.load.filler import Measure
     from service.settings import Settings
@@ -109,7 +110,7 @@ async def _counted(backend: Backend, model: str, sizes: Sequence[int]) -> list[i
 
 def captured(settings: Settings, db: Database, model: str) -> tuple[tuple[PromptClass, ...], Prompts]:
     """Classes by quantiles of the corpus' sizes, and the requests that are about as long as each."""
-    from service.capacity.matrix import PromptClass
+    from service.capacity.matrix_cells import PromptClass
     from service.load.filler import marked
     from service.store.corpus_members import opened
     from service.wire import parse_request

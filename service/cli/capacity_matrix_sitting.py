@@ -19,7 +19,8 @@ from service.cli.capacity_reports import json_of, wrong
 from service.cli.configuration import fail
 
 if TYPE_CHECKING:
-    from service.capacity.matrix import Axes, Cell, Spot
+    from service.capacity.matrix import Axes, Spot
+    from service.capacity.matrix_cells import Cell
     from service.capacity.matrix_file import Matrix, Question
     from service.fleet import Backend, Slo
 

@@ -11,14 +11,15 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from service.capacity.matrix import Cell, Row, Times, row_end, usable
+from service.capacity.matrix import row_end
+from service.capacity.matrix_cells import Cell, Row, Times, usable
 from service.capacity.matrix_file import Matrix
 from service.cli.capacity_views import readable, table_of
 
 NONE = "-"
 LEAST_WIDTH = 120
 """Characters: a narrower terminal folds lines, where a table of its width would cut figures off."""
-START = "One window a cell: a knee is where to measure again, not where to end."
+START = "A knee rests on two windows of its cell and of the next one, other cells on one."
 
 
 def document(matrix: Matrix) -> dict[str, Any]:
@@ -32,6 +33,7 @@ def document(matrix: Matrix) -> dict[str, Any]:
                 "prompt_tokens": prompt_tokens(matrix.of(row)),
                 "knee": row_end(matrix.of(row)).knee,
                 "reason": row_end(matrix.of(row)).reason,
+                "again": list(row_end(matrix.of(row)).again),
             }
             for row in matrix.rows
         ],
@@ -84,7 +86,9 @@ def heading(row: Row, cells: Sequence[Cell]) -> str:
 def knee_of(cells: Sequence[Cell]) -> str:
     """The knee with its reason, or why there is none."""
     end = row_end(cells)
-    return end.reason if end.knee is None else f"knee: {end.knee} at once; {end.reason}"
+    if end.knee is None:
+        return end.reason
+    return f"knee{', not sure' if end.again else ''}: {end.knee} at once; {end.reason}"
 
 
 def sentence(cell: Cell) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from service.capacity.matrix import Cell, Spot, Times
+from service.capacity.matrix import Spot
+from service.capacity.matrix_cells import Cell, Times
 from service.engines.looks import fullest, grown, hit_rate, mean, summed
 from service.load.block import Block
 from service.load.figures import Quantiles

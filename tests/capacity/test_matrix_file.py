@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.capacity.experiment import MoreThanOneVariable, Side, Verdict, compared
-from service.capacity.matrix import Cell, PromptClass, Row, Times
+from service.capacity.matrix_cells import Cell, PromptClass, Row, Times
 from service.capacity.matrix_file import Matrix, Question, figures, is_matrix, manifest_of, read
 
 QUESTION = Question(
@@ -30,13 +30,7 @@ SHORT = PromptClass(name="512", tokens=512)
 
 
 def cell(concurrency: int, p95: float | None = 0.5, **more: Any) -> Cell:
-    reach = None if p95 is None else 0.1 * p95
-    ttft = Times(
-        p50=p95,
-        p95=p95,
-        lower=None if reach is None else p95 - reach,
-        upper=None if reach is None else p95 + reach,  # type: ignore[operator]
-    )
+    ttft = Times() if p95 is None else Times(p50=p95, p95=p95, lower=0.9 * p95, upper=1.1 * p95)
     given = {"offered": 90, "passed": 80, "throughput": 200.0, "goodput": 180.0, **more}
     return Cell(prompt=SHORT, concurrency=concurrency, ttft=ttft, tpot=Times(p95=0.03), **given)
 
@@ -108,6 +102,12 @@ def test_two_budgets_are_put_side_by_side_cell_by_cell() -> None:
     assert verdicts["ttft_p95 512 x 2"] is Verdict.WITHIN
     assert verdicts["goodput 512 x 1"] is Verdict.TOLD
     assert verdicts["tpot_p95 512 x 1"] is Verdict.TOLD, "without limits nothing is higher or lower"
+
+
+def test_a_cell_of_two_windows_is_compared_as_one() -> None:
+    told = figures(matrix(cell(1, 0.5), cell(1, 0.7, goodput=100.0), cell(1, 9.0, invalid=("late",))))
+    assert told["ttft_p95 512 x 1"].value == 0.7
+    assert told["goodput 512 x 1"].value == 140.0
 
 
 def test_cells_of_several_budgets_in_one_file_keep_theirs_in_their_names() -> None:

@@ -117,7 +117,7 @@ def test_a_wrong_command_line_says_what_is_wrong(arguments: tuple[str, ...], tol
         ("{", "is not JSON"),
         ("[]", "is not a JSON object"),
         ("{}", "num_hidden_layers is missing"),
-        ('{"num_hidden_layers": 2, "block_configs": []}', "block_configs: layers differ"),
+        ('{"num_hidden_layers": 2, "block_configs": [{}]}', "block_configs: layers differ"),
     ],
 )
 def test_a_file_that_is_not_understood_says_why(tmp_path: Path, text: str, told: str) -> None:

@@ -27,6 +27,7 @@ from service.store.manifest import Manifest
 from service.store.routes import set_route
 from tests.cli.loaded import Loaded, loaded
 from tests.demo.tiny_llama import write_tiny_llama
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.ports import free_port
 from tests.store.test_manifest import document as manifest
@@ -99,7 +100,7 @@ def test_every_cell_that_matters_is_measured_written_down_and_shown(backend: Loa
     assert cell["prompt_tokens"] == pytest.approx(200, abs=2), "as long as the engine counts"
     assert (cell["kv_usage"], cell["running"]) == (0.5, 1.0)
     assert "prompts of 200 tokens, budget 2,048 (counted 200)" in told.stdout
-    assert "One window a cell" in told.stdout
+    assert "A knee rests on two windows" in told.stdout
     assert "written to matrix-client-m-w8a8.json" in told.stderr
     page = Path("matrix.html").read_text()
     assert "P95 of TTFT by requests at once, limit" in page
@@ -304,7 +305,7 @@ def test_quantiles_of_sizes_are_weighted_and_a_class_has_its_nearest() -> None:
 def test_a_real_engine_is_measured(tmp_path: Path) -> None:
     model, port = tmp_path / "tiny.gguf", free_port()
     write_tiny_llama(model)
-    server = subprocess.Popen(
+    server = Leashed(
         command(model, port=port, name="m", kv=KvType.F16),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from service.capacity.matrix import PromptClass, Row, Spot
+from service.capacity.matrix import Spot
+from service.capacity.matrix_cells import PromptClass, Row
 from service.engines.load import EngineLoad
 from service.load.block import Block, measure
 from service.load.cells import MOST_PROMPTS, cell_of, plan_of, prompts_for
