@@ -7,12 +7,11 @@ import logging
 from service.decision.policy import OnHarm
 from service.fleet import Ladder, Route
 from service.store.captures import Publication
-from service.store.database import StoreUnusable
 from service.store.detectors import stop_others
 from service.store.standing import issued_route, read_standing, route_of
 from workers.ramp import climb, follow_slo
 from workers.rollback import harm_of, roll_back_harm
-from workers.watching import Guard, tell_once
+from workers.watching import Guard, of_each_model, tell_once
 
 log = logging.getLogger("tiergate.guard")
 
@@ -52,20 +51,10 @@ def _published(guard: Guard, model: str) -> Route | None:
 def watch_serving(guard: Guard, *, now: float) -> None:
     """Roll back a tier that serves clients and does harm; if the policy says ask, say so once.
 
-    Where none does: follow the SLO of what serves, and take the next step of a ramp. What cannot be watched
-    of one model keeps no other waiting: ExceptionGroup at the end, StoreUnusable at once.
+    Where none does: follow the SLO of what serves, and take the next step of a ramp. Raises as
+    `of_each_model` does.
     """
-    failed = []
-    for ladder in guard.ladders.values():
-        try:
-            _watch(guard, ladder, now=now)
-        except StoreUnusable:
-            raise
-        except Exception as error:
-            error.add_note(f"while {ladder.model} was watched")
-            failed.append(error)
-    if failed:
-        raise ExceptionGroup("not every model could be watched", failed)
+    of_each_model(guard, lambda ladder: _watch(guard, ladder, now=now), done="watched")
 
 
 def _watch(guard: Guard, ladder: Ladder, *, now: float) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from typing import TypeVar
 
 from redis import RedisError
 
@@ -16,7 +17,7 @@ from service.approval.capacity import in_the_way
 from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder, Route
 from service.store.captures import Captures
-from service.store.database import Database
+from service.store.database import Database, StoreUnusable
 from service.store.decisions import Entry, append_within, read
 from service.store.standing import Question, Rung, Standing
 
@@ -29,7 +30,7 @@ ACTIONS = (
     *("slo_lost", "slo_lost_ended", "frozen", "promote"),
 )
 """What it does, as the decision log and the metrics name it."""
-
+Told = TypeVar("Told")
 
 FIRST_WAIT_SECONDS = 2.0
 LONGEST_WAIT_SECONDS = 30.0
@@ -71,6 +72,25 @@ class Guard:
 def nothing_done(models: Iterable[str]) -> Counter[tuple[str, str]]:
     """Every count at 0: a series that begins with 1 would look to Prometheus as if nothing had happened."""
     return Counter(dict.fromkeys(product(ACTIONS, models), 0))
+
+
+def of_each_model(guard: Guard, act: Callable[[Ladder], Told], *, done: str) -> list[Told]:
+    """What acting on each ladder tells; what fails of one keeps no other waiting.
+
+    ExceptionGroup at the end, with what could not be `done` to which model; StoreUnusable at once.
+    """
+    told, failed = [], []
+    for ladder in guard.ladders.values():
+        try:
+            told.append(act(ladder))
+        except StoreUnusable:
+            raise
+        except Exception as error:
+            error.add_note(f"while {ladder.model} was {done}")
+            failed.append(error)
+    if failed:
+        raise ExceptionGroup(f"not every model could be {done}", failed)
+    return told
 
 
 def lacks_room(guard: Guard, standing: Standing, route: Route, tier: str, *, now: float) -> str | None:

@@ -67,16 +67,10 @@ def begin_hold(
     """Hold the tier and log it; False, and nothing changes, while such a hold is in force."""
     with db.write() as connection:
         db.lock(connection, "decisions")
-        insert = db.insert(holds).values(
-            model=model, tier=tier, epoch=epoch, kind=kind, reason=reason, at=at, ended_at=None
+        over = holds.c.ended_at.is_not(None)
+        begun = _put(
+            db, connection, model=model, tier=tier, epoch=epoch, kind=kind, reason=reason, at=at, where=over
         )
-        begun = connection.execute(
-            insert.on_conflict_do_update(
-                index_elements=list(holds.primary_key.columns),
-                set_={"reason": reason, "at": at, "ended_at": None},
-                where=holds.c.ended_at.is_not(None),
-            ).returning(holds.c.kind)
-        ).fetchall()
         if begun:
             append_within(
                 db,
@@ -88,7 +82,7 @@ def begin_hold(
                 tier=tier,
                 detail={"epoch": epoch, "reasons": [reason]},
             )
-    return bool(begun)
+    return begun
 
 
 def end_hold(
@@ -152,15 +146,7 @@ def roll_back(
             expect=expect,
         )
         if kind is not None:
-            insert = db.insert(holds).values(
-                model=route.model, tier=tier, epoch=epoch, kind=kind, reason=reason, at=at, ended_at=None
-            )
-            connection.execute(
-                insert.on_conflict_do_update(
-                    index_elements=list(holds.primary_key.columns),
-                    set_={"reason": reason, "at": at, "ended_at": None},
-                )
-            )
+            _put(db, connection, model=route.model, tier=tier, epoch=epoch, kind=kind, reason=reason, at=at)
         connection.execute(
             delete(approvals).where(approvals.c.model == route.model, approvals.c.tier == tier)
         )
@@ -193,20 +179,15 @@ def reject(
         withdrawn = connection.execute(delete(approvals).where(approved)).rowcount > 0
         if known and not withdrawn and route is None:
             return False
-        insert = db.insert(holds).values(
+        _put(
+            db,
+            connection,
             model=model,
             tier=tier,
             epoch=epoch,
             kind=HoldKind.REJECTED,
             reason=reason,
             at=at,
-            ended_at=None,
-        )
-        connection.execute(
-            insert.on_conflict_do_update(
-                index_elements=list(holds.primary_key.columns),
-                set_={"reason": reason, "at": at, "ended_at": None},
-            )
         )
         append_within(
             db,
@@ -231,6 +212,30 @@ def reject(
                 expect=expect,
             )
     return True
+
+
+def _put(
+    db: Database,
+    connection: Connection,
+    *,
+    model: str,
+    tier: str,
+    epoch: str,
+    kind: HoldKind,
+    reason: str,
+    at: float,
+    where: ColumnElement[bool] | None = None,
+) -> bool:
+    """Put a hold in force, one that is there only where it is as `where` says; whether it was put."""
+    insert = db.insert(holds).values(
+        model=model, tier=tier, epoch=epoch, kind=kind, reason=reason, at=at, ended_at=None
+    )
+    put = insert.on_conflict_do_update(
+        index_elements=list(holds.primary_key.columns),
+        set_={"reason": reason, "at": at, "ended_at": None},
+        where=where,
+    ).returning(holds.c.kind)
+    return connection.execute(put).first() is not None
 
 
 def _of(model: str, tier: str, epoch: str) -> ColumnElement[bool]:
