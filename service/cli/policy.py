@@ -87,8 +87,8 @@ def check(
     in_force = _read(chosen) if config is not None or chosen.exists() else None
     document = {**read_document(read, attempt), "changes": None, "new_epochs": None}
     if in_force is not None:
-        document["changes"] = [dict(change) for change in changes(in_force, read)]
-        document["new_epochs"] = starts_new_epochs(in_force, read)
+        document["changes"] = in_force.changes_to(read)
+        document["new_epochs"] = not in_force.counts_alike(read)
     _tell(
         document,
         lambda: check_view(document, in_force, read_view(read, attempt, in_force)),
@@ -146,24 +146,6 @@ def read_document(read: PolicyRead, attempt: int) -> dict[str, Any]:
         "asks": demand_documents(read, attempt),
         "load_runs": load_run_documents(read, attempt),
     }
-
-
-def changes(in_force: PolicyRead, read: PolicyRead) -> list[dict[str, str | None]]:
-    """Every key whose value would be another; None for one that only one of the two has."""
-    before = {told.key: told.value for told in in_force.told}
-    after = {told.key: told.value for told in read.told}
-    return [
-        {"key": key, "before": before.get(key), "after": after.get(key)}
-        for key in dict.fromkeys([*before, *after])
-        if before.get(key) != after.get(key)
-    ]
-
-
-def starts_new_epochs(in_force: PolicyRead, read: PolicyRead) -> bool:
-    """Whether evidence counted so far would not count under the other policy (statistics A5)."""
-    from service.decision.epoch import policy_facts
-
-    return policy_facts(in_force.policy) != policy_facts(read.policy)
 
 
 def _chosen(config: Path | None) -> Path:

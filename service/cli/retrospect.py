@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from service.cli.policy import changes, starts_new_epochs
 from service.decision.evidence import Evidence
 from service.decision.ladder import decide_ladder
 from service.decision.policy import Policy, Units
@@ -59,8 +58,8 @@ def retrospect(settings: Settings, other: PolicyRead, model: str | None, tier: s
         "retrospective": True,
         "in_force": str(settings.path),
         "other": str(other.path),
-        "changes": changes(in_force, other),
-        "new_epochs": starts_new_epochs(in_force, other),
+        "changes": in_force.changes_to(other),
+        "new_epochs": not in_force.counts_alike(other),
         "tiers": judged,
         "notes": list(_notes(in_force.policy, other.policy, standings)),
     }

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from service.decision.epoch import policy_facts
 from service.decision.failure_chain import RETRY_OR_ESCALATE
 from service.decision.policy import Criterion, Policy
 from service.settings import spelling
@@ -57,6 +58,20 @@ class PolicyRead:
     told: tuple[Told, ...]
     candidates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Tiers under test by model; empty for a file that holds a policy alone."""
+
+    def changes_to(self, other: PolicyRead) -> list[dict[str, str | None]]:
+        """Every `key` whose value is another there, `before` and `after`; None where one does not have it."""
+        before = {told.key: told.value for told in self.told}
+        after = {told.key: told.value for told in other.told}
+        return [
+            {"key": key, "before": before.get(key), "after": after.get(key)}
+            for key in dict.fromkeys([*before, *after])
+            if before.get(key) != after.get(key)
+        ]
+
+    def counts_alike(self, other: PolicyRead) -> bool:
+        """Whether what counts under this policy counts under the other, or epochs begin (statistics A5)."""
+        return policy_facts(self.policy) == policy_facts(other.policy)
 
 
 def read_policy(path: Path) -> PolicyRead:

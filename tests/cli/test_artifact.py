@@ -139,7 +139,7 @@ def test_what_cannot_be_told_says_what_to_do(ran: Callable[..., Result], file: P
 def test_a_digest_is_one_that_an_approval_takes(ran: Callable[..., Result], file: Path) -> None:
     from pydantic import TypeAdapter
 
-    from service.approval.gate_schemas import AnyDigest
+    from service.approval.dialects.gate_schemas import AnyDigest
     from service.approval.schemas import Digest
 
     digest = ran(str(file)).stdout.strip()

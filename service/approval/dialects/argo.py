@@ -11,8 +11,8 @@ from fastapi import APIRouter, Query
 
 from service.approval.desk import Desk
 from service.approval.dialects.asking import judgement_of
+from service.approval.dialects.gate_schemas import ArgoJudgementOut, ArgoOut, GateQuery
 from service.approval.dialects.judgement import State
-from service.approval.gate_schemas import ArgoJudgementOut, ArgoOut, GateQuery
 from service.moments import moment
 
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from service.approval.desk import Desk
 from service.approval.dialects.asking import DIGEST, judgement_of
 from service.approval.dialects.judgement import Judgement
+from service.approval.dialects.kayenta_schemas import Execution, Thresholds
 from service.approval.errors import Problem, echo
-from service.approval.kayenta_schemas import Execution, Thresholds
 from service.approval.narrowing import check_model
 
 ROOM = 2

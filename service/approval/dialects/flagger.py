@@ -17,12 +17,12 @@ from starlette.responses import PlainTextResponse
 from service.approval.access import Caller, Scope, require
 from service.approval.desk import CallerOf, Desk
 from service.approval.dialects.asking import judgement_of
+from service.approval.dialects.gate_schemas import GateQuery
 from service.approval.dialects.judgement import Basis, Judgement, State, one_sentence
 from service.approval.errors import Problem, echo
 from service.approval.failures import Failures
 from service.approval.front import FindCaller
 from service.approval.gate_hook_schemas import FlaggerHook
-from service.approval.gate_schemas import GateQuery
 
 STOPPED = {State.APPROVED: 200, State.REJECTED: 403, State.INCONCLUSIVE: 409}
 ROLLED_BACK = {State.APPROVED: 403, State.REJECTED: 200, State.INCONCLUSIVE: 409}

@@ -22,7 +22,7 @@ from service.approval.dialects.executions import (
     spell,
 )
 from service.approval.dialects.judgement import Basis, Judgement, State
-from service.approval.kayenta_schemas import (
+from service.approval.dialects.kayenta_schemas import (
     CanaryOut,
     CanaryResultOut,
     CancelledOut,

@@ -9,8 +9,8 @@ from starlette.responses import PlainTextResponse
 
 from service.approval.desk import Desk
 from service.approval.dialects.asking import judgement_of
+from service.approval.dialects.gate_schemas import GateQuery
 from service.approval.dialects.judgement import State
-from service.approval.gate_schemas import GateQuery
 
 STATUSES = {State.APPROVED: 200, State.REJECTED: 403, State.INCONCLUSIVE: 409}
 STATE_HEADER = "Tiergate-State"

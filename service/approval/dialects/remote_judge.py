@@ -11,8 +11,7 @@ from fastapi import APIRouter
 
 from service.approval.desk import Desk
 from service.approval.dialects.judgement import one_sentence
-from service.approval.errors import Problem, echo
-from service.approval.kayenta_schemas import (
+from service.approval.dialects.kayenta_schemas import (
     GroupScoreOut,
     JudgeResultOut,
     JudgeScoreOut,
@@ -21,6 +20,7 @@ from service.approval.kayenta_schemas import (
     MetricSetPairIn,
     RemoteJudgeBody,
 )
+from service.approval.errors import Problem, echo
 from service.decision.metric_sets import MARGIN, MetricSet, SetFinding, Worse, compare_series
 from service.decision.verdict import Decision
 

@@ -13,8 +13,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from service.approval.desk import Desk
 from service.approval.dialects.asking import judgement_of
+from service.approval.dialects.gate_schemas import GateQuery, SpinnakerBody, SpinnakerOut
 from service.approval.dialects.judgement import Judgement, State
-from service.approval.gate_schemas import GateQuery, SpinnakerBody, SpinnakerOut
 from service.moments import moment
 
 PATH = "/spinnaker/models/{model:path}/tiers/{tier:path}"

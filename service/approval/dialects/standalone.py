@@ -14,7 +14,7 @@ from service.approval.desk import Desk
 from service.approval.dialects.executions import artifact_of, check_room, judged, parse, spell
 from service.approval.dialects.judgement import Basis, Judgement, State
 from service.approval.dialects.kayenta import canary_result
-from service.approval.kayenta_schemas import (
+from service.approval.dialects.kayenta_schemas import (
     Execution,
     StandaloneBody,
     StandaloneOut,
