@@ -21,6 +21,7 @@ _DURATION = re.compile(
 
 
 def is_date(text: str) -> bool:
+    """RFC 3339's full-date, of a day that there is."""
     found = _DATE.fullmatch(text)
     if found is None:
         return False
@@ -48,10 +49,12 @@ def is_time(text: str) -> bool:
 
 
 def is_date_time(text: str) -> bool:
+    """RFC 3339's date-time."""
     return text[10:11] in ("T", "t") and is_date(text[:10]) and is_time(text[11:])
 
 
 def is_duration(text: str) -> bool:
+    """RFC 3339's duration (appendix A)."""
     return _DURATION.fullmatch(text) is not None
 
 
@@ -63,11 +66,13 @@ _IDN_LOCAL = re.compile(rf"{_IDN_ATOM}+(?:\.{_IDN_ATOM}+)*|\"(?:[ !#-\[\]-~\u008
 
 
 def is_email(text: str) -> bool:
+    """RFC 5321's Mailbox."""
     local, _, domain = text.rpartition("@")
     return _LOCAL.fullmatch(local) is not None and (_is_address_literal(domain) or is_hostname(domain))
 
 
 def is_idn_email(text: str) -> bool:
+    """RFC 6531's Mailbox."""
     local, _, domain = text.rpartition("@")
     return _IDN_LOCAL.fullmatch(local) is not None and (
         _is_address_literal(domain) or is_idn_hostname(unicodedata.normalize("NFC", domain))
@@ -87,6 +92,7 @@ _DOTS = re.compile("[.。．｡]")
 
 
 def is_hostname(text: str) -> bool:
+    """RFC 1123, with labels of RFC 5890."""
     return 0 < len(text) <= 253 and all(map(_is_label, text.split(".")))
 
 
@@ -105,6 +111,7 @@ def _is_label(label: str) -> bool:
 
 
 def is_idn_hostname(text: str) -> bool:
+    """RFC 5890's internationalised name, with the rule for right-to-left labels."""
     labels = _DOTS.split(text)
     if not all(labels):
         return False
@@ -125,6 +132,7 @@ def _is_right_to_left(label: str) -> bool:
 
 
 def is_ipv4(text: str) -> bool:
+    """RFC 2673, 3.2: four decimal numbers."""
     try:
         return text.isascii() and bool(IPv4Address(text) is not None)
     except AddressValueError:
@@ -132,6 +140,7 @@ def is_ipv4(text: str) -> bool:
 
 
 def is_ipv6(text: str) -> bool:
+    """RFC 4291, 2.2, without a zone."""
     try:
         return text.isascii() and "%" not in text and bool(IPv6Address(text) is not None)
     except AddressValueError:

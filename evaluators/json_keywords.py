@@ -42,6 +42,7 @@ def own_keywords(draft: type[Validator], *, formats: bool) -> dict[str, Keyword]
 
 
 def pattern(validator: Any, written: str, instance: Json, schema: Json) -> Iterator[ValidationError]:
+    """JSON Schema validation, 6.3.3, by a matcher that takes time in the length of the text."""
     if isinstance(instance, str) and not matcher(written)(instance):
         yield ValidationError(f"{instance[:80]!r} does not match {written[:80]!r}")
 
@@ -49,6 +50,7 @@ def pattern(validator: Any, written: str, instance: Json, schema: Json) -> Itera
 def pattern_properties(
     validator: Any, patterns: Mapping[str, Json], instance: Json, schema: Json
 ) -> Iterator[ValidationError]:
+    """JSON Schema core, 10.3.2.2, by the same matcher."""
     if not isinstance(instance, dict):
         return
     for pattern, subschema in patterns.items():
@@ -61,6 +63,7 @@ def pattern_properties(
 def additional_properties(
     validator: Any, additional: Json, instance: Json, schema: Mapping[str, Json]
 ) -> Iterator[ValidationError]:
+    """JSON Schema core, 10.3.2.3, by the same matcher; the first name that is not allowed and all others."""
     if not isinstance(instance, dict):
         return
     named = schema.get("properties", {})

@@ -16,9 +16,14 @@ from evaluators.exchange import Needle
 
 
 class Kind(StrEnum):
+    """How hard a planted fact is to find."""
+
     SINGLE = "single"
+    """One sentence of its kind."""
     MULTI_KEY = "multi_key"
+    """Beside others that say the same of something else."""
     MULTI_VALUE = "multi_value"
+    """One of several sentences about the same, all of which are asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

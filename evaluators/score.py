@@ -122,7 +122,8 @@ class Evaluator(Protocol):
     """One file in this package, one line in `evaluators.ALL`, one test."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Lower case, digits and `_`, and nobody else's: tallies go by it."""
 
     @property
     def version(self) -> str:

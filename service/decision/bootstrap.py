@@ -35,9 +35,11 @@ class Resampled:
     """A comparison with percentile limits; they need not enclose the value."""
 
     value: float
+    """Of the blocks themselves, in the unit of what was compared."""
     lower: float
     upper: float
     level: float
+    """Coverage that both limits together are made for."""
     blocks: int
     repeats: int
     seed: int

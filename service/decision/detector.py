@@ -39,7 +39,9 @@ class Stretch:
     grid: Grid = H5
     units: int = 0
     log_product: tuple[float, ...] = ()
+    """One for each bet of the grid, in its order."""
     log_total: tuple[float, ...] = ()
+    """Likewise; -infinity before the first unit."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.margin < 1:

@@ -23,7 +23,7 @@ from service.decision.evidence import Measured, Shown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """A figure with its limits."""
+    """A figure with its limits, of the level and in the unit that its maker names."""
 
     value: float
     lower: float

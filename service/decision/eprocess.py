@@ -34,7 +34,9 @@ class Differences:
     """How many units had each mean difference D in [-1, 1]; positive is worse."""
 
     values: NDArray[np.float64]
+    """One-dimensional, each once, in no order."""
     counts: NDArray[np.float64]
+    """Of the value in the same place."""
 
     @classmethod
     def of(cls, histogram: Mapping[float, int]) -> Differences:

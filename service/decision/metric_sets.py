@@ -51,10 +51,13 @@ class SetFinding:
     steps: int
     """With a value in both series."""
     higher: int
+    """Steps at which the experiment's value is the higher one, beyond `rise`."""
     lower: int
+    """The same for lower, beyond `fall`."""
     theta: float | None
     """Of the direction that is worse, or looks it; None without steps."""
     limits: tuple[float, float]
+    """Of theta."""
     reason: str
 
 

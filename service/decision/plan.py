@@ -50,6 +50,7 @@ class Scenario:
 
     @property
     def planned_alpha(self) -> float:
+        """The error rate that is left for this attempt."""
         return self.alpha if self.attempt is None else attempt_alpha(self.alpha, self.attempt)
 
     @property

@@ -13,6 +13,8 @@ DECISIVE_BY_DEFAULT = ("structured_output", "long_context_recall", "refusal")
 
 
 class Hypothesis(StrEnum):
+    """What has to be shown of a criterion."""
+
     NON_INFERIOR = "non_inferior"
     """The candidate fails at most `margin` more often."""
     EQUIVALENT = "equivalent"
@@ -84,8 +86,12 @@ class LadderRule(StrEnum):
 
 
 class OnHarm(StrEnum):
+    """What the guard does about a tier that serves clients and is shown to do harm."""
+
     ROLL_BACK = "roll_back"
+    """One rung, by itself."""
     ASK = "ask"
+    """Says so once, and leaves it to a person."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +103,7 @@ class Criterion:
     margin: float = 0.01
     """Largest tolerable rise of the failure rate, as a share (0.01 = 1 percentage point)."""
     min_pairs: int = 300
+    """With fewer nothing is accepted; harm may be shown before."""
     baseline_failure_cap: float = 0.5
     """Above this share of baseline failures the criterion measures nothing and cannot pass."""
     role: Role = Role.DECISIVE
@@ -127,8 +134,11 @@ class Policy:
 
     criteria: tuple[Criterion, ...]
     alpha_accept: float = 0.05
+    """Of accepting a tier that is worse than a margin on any criterion (A3)."""
     alpha_harm: float = 0.05
+    """Of rejecting one that is within all margins, over all criteria and tiers (A3)."""
     alpha_warn: float = 0.05
+    """Of warning of one that is no worse at all."""
     gates: Mapping[Gate, Asked] = field(default_factory=_all_required)
     on_harm: OnHarm = OnHarm.ROLL_BACK
     max_unscored: float = 0.01

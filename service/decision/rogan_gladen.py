@@ -33,9 +33,11 @@ class Seen:
     caught: float = 0.0
     """Failures that it called failures."""
     missed: float = 0.0
+    """Failures that it called passes."""
     cleared: float = 0.0
     """Passes that it called passes."""
     blamed: float = 0.0
+    """Passes that it called failures."""
 
     @property
     def sensitivity(self) -> float | None:

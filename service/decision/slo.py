@@ -43,6 +43,7 @@ class SloPlan:
     least: int
     """For the least power (.8): with less, the run is not worth its load."""
     affordable: int
+    """By the budget of its job."""
     least_power: float = DEFAULT_TERMS.least_power
 
     @property

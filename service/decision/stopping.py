@@ -26,6 +26,7 @@ class Stopping:
     """Pairs until acceptance over many simulated epochs; infinite where an epoch did not accept in time."""
 
     pairs: NDArray[np.float64]
+    """One-dimensional, an epoch each."""
 
     @property
     def reached(self) -> float:

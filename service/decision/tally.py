@@ -78,6 +78,7 @@ class Tally:
 
     @property
     def conversations(self) -> int:
+        """Units of evidence, each with at least one pair that counts."""
         return self._sums[0]
 
     @property
@@ -87,10 +88,12 @@ class Tally:
 
     @property
     def harm(self) -> int:
+        """Pairs of which only the candidate failed."""
         return self._sums[2]
 
     @property
     def benefit(self) -> int:
+        """Pairs of which only the baseline failed."""
         return self._sums[3]
 
     @property

@@ -14,7 +14,9 @@ class Thresholds:
     """What the e-values of one epoch are compared with (logarithms), and the error rate behind it."""
 
     accept: float
+    """For non-inferiority: log(1 / alpha_accept)."""
     harm: float
+    """For harm: log(M x tiers / alpha_harm), over M decisive criteria."""
     strata: float
     """For harm in one stratum of one criterion: M x S / alpha_strata (ADR 17)."""
     warn: float

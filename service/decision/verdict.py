@@ -10,17 +10,24 @@ from service.decision.policy import BaselineAfterApproval, Gate, Role
 
 
 class Decision(StrEnum):
+    """The three answers, of a criterion and of a tier."""
+
     ACCEPT = "accept"
     UNDECIDED = "undecided"
     REJECT = "reject"
 
 
 class GateState(StrEnum):
+    """What is known of a gate."""
+
     PASSED = "passed"
     FAILED = "failed"
     UNDECIDED = "undecided"
+    """There is evidence, and it shows neither."""
     MISSING = "missing"
+    """It is required, and there is none."""
     NOT_ASKED = "not_asked"
+    """The policy switched it off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +74,7 @@ class Correction:
     undecided: int
     """Pairs that they looked at and left open."""
     estimate: float
+    """Rise of the failure rate by their labels."""
     interval: Interval
     """For one look; it never decides by itself."""
     raw_estimate: float
@@ -87,9 +95,13 @@ class Finding:
     """`accept` = shown within the margin, `reject` = harm shown (statistics A3)."""
     reason: str
     n: int
+    """Pairs that count."""
     conversations: int
+    """Units that these are of."""
     harm: int
+    """Pairs of which only the candidate failed."""
     benefit: int
+    """Pairs of which only the baseline failed."""
     estimate: float | None
     """(harm - benefit) / n, None without pairs: absence of evidence is never a number. By people's labels
     where these suffice."""

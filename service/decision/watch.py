@@ -33,16 +33,19 @@ class Watch:
 
     @property
     def units(self) -> int:
+        """Since promotion."""
         return self.worse.units
 
     @property
     def log_statistic(self) -> float:
+        """Log of the e-detector; of both directions their mean."""
         if self.better is None:
             return self.worse.log_statistic
         return log_mean(self.worse.log_statistic, self.better.log_statistic)
 
     @property
     def alarm(self) -> bool:
+        """Whether harm is shown, now."""
         return self.log_statistic >= LOG_ALARM
 
     @property

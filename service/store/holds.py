@@ -26,6 +26,8 @@ from service.store.schema import approvals, holds
 
 
 class HoldKind(StrEnum):
+    """Why; see above for what ends each."""
+
     ROLLED_BACK = "rolled_back"
     REJECTED = "rejected"
     SLO_LOST = "slo_lost"
