@@ -106,7 +106,9 @@ def initial_transformers(budget: Budget, cache: Cache, lengths: Lengths) -> tupl
     plain = replace(cache, precision=FP16)
     initial(budget, plain, lengths, kv_name="auto")
     sequences = min(plain.concurrency(lengths.typical), budget.sequences)
-    part = int(100 * budget.kv / (budget.memory - budget.weights)) / 100
+    part = int(1000 * budget.kv / (budget.memory - budget.weights)) / 1000
+    if not part:
+        raise NothingFits("the cache is less than a thousandth of what is free beside the weights")
     return (
         Setting(
             option="max_memory_percent",

@@ -38,6 +38,16 @@ _NAMES = {
 }
 
 
+VLLM_NAMES = {"int8": "int8_per_token_head", "int4": "int4_per_token_head", "4-bit": "int4_per_token_head"}
+"""What `--kv-cache-dtype` calls what is also known otherwise."""
+
+
+def vllm_name_of(name: str) -> str:
+    """The value of vLLM's `--kv-cache-dtype` for a precision that is known; 16 bits are `auto`."""
+    lower = name.strip().lower()
+    return "auto" if precision_of(lower) is FP16 else VLLM_NAMES.get(lower, lower)
+
+
 def precision_of(name: str) -> Precision:
     """By an engine's name for it; `auto` is taken for 16 bits. `ValueError` for one that is not known."""
     found = _NAMES.get(name.strip().lower())

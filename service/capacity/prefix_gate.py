@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from math import inf
 from statistics import pstdev
 
 WINDOW_HOURS = 24.0
@@ -67,7 +68,7 @@ class Window:
     concurrency: float | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.reused_tokens <= self.prefill_tokens or not self.hours > 0:
+        if not 0 <= self.reused_tokens <= self.prefill_tokens < inf or not 0 < self.hours < inf:
             raise ValueError("reused tokens lie between 0 and prefill tokens, in a window of some hours")
         if self.prefill_share is not None and not 0 <= self.prefill_share <= 1:
             raise ValueError("a prefill share lies between 0 and 1")

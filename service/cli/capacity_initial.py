@@ -66,6 +66,7 @@ def serve(
         --prompt 8192 --answer 512
     """
     from service.capacity.initial import BLOCK_REASON, NothingFits, initial, initial_transformers
+    from service.capacity.precision import vllm_name_of
 
     shape = shape_from(config, "serve")
     try:
@@ -80,16 +81,16 @@ def serve(
             block=16,
         )
         lengths = _lengths(longest, typical, prompt or [], answer)
-        asked = "auto" if cache.precision.name == "fp16" else kv_name
-        vllm = initial(budget, cache, lengths, kv_name=asked)
+        vllm = initial(budget, cache, lengths, kv_name=vllm_name_of(kv_name))
     except NothingFits as error:
         raise fail(f"tiergate capacity serve: {error}", 1) from None
     except ValueError as error:
         raise typer.BadParameter(f"{error}") from None
+    unfit = ""
     try:
         transformers = initial_transformers(budget, cache, lengths)
-    except NothingFits:
-        transformers = ()
+    except NothingFits as error:
+        transformers, unfit = (), str(error)
     line = f"vllm serve {shlex.quote(model)} {' '.join(map(str, vllm))}"
     if as_json:
         document = {
@@ -107,7 +108,7 @@ def serve(
         typer.echo(f"  {each}: {each.reason}")
     typer.echo(f"  {BLOCK_REASON}")
     if not transformers:
-        typer.echo("Transformers: its cache has 16 bits, and the longest request does not fit")
+        typer.echo(f"Transformers, whose cache has 16 bits: {unfit}")
         return
     fields = ", ".join(f"{each.option}={each.value}" for each in transformers)
     typer.echo(f"ContinuousBatchingConfig({fields})")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from service.capacity.prefix_replay import Prompt
 
 WRONG = 2
+A_DAY = 24.0
 ONE_SOURCE = "give metrics pages, or both --prefill-tokens and --reused-tokens, or --observed MODEL TIER"
 
 
@@ -31,7 +32,12 @@ def prefix(
         list[Path] | None,
         typer.Argument(metavar="[PAGE]...", help="Metrics pages of one engine, oldest first, evenly spaced."),
     ] = None,
-    hours: Annotated[float, typer.Option(help="From the first page to the last.")] = 24.0,
+    hours: Annotated[
+        float | None,
+        typer.Option(
+            help="From the first page to the last; else as their files were written. Of numbers: 24."
+        ),
+    ] = None,
     prefill_tokens: Annotated[
         int | None, typer.Option(min=0, help="Instead of pages: looked up in that time.")
     ] = None,
@@ -89,7 +95,10 @@ def prefix(
             raise ValueError(ONE_SOURCE)
         else:
             window = Window(
-                hours=hours, prefill_tokens=prefill_tokens, reused_tokens=reused_tokens, prefill_share=None
+                hours=A_DAY if hours is None else hours,
+                prefill_tokens=prefill_tokens,
+                reused_tokens=reused_tokens,
+                prefill_share=None,
             )
         window = replace(
             window,
@@ -112,7 +121,7 @@ def prefix(
         raise typer.Exit(3)
 
 
-def _window(pages: list[Path], hours: float) -> Window:
+def _window(pages: list[Path], hours: float | None) -> Window:
     from service.capacity.prefix_gate import window_of
     from service.engines.stages import prefix_reading
 
@@ -124,7 +133,17 @@ def _window(pages: list[Path], hours: float) -> Window:
                 f"tiergate capacity prefix: {path} tells of no prefix cache (vLLM and SGLang do)", WRONG
             )
         readings.append(reading)
-    return window_of(readings, hours=hours)
+    if len(pages) > 1 and hours is None:
+        hours = _apart(pages[0], pages[-1])
+    return window_of(readings, hours=A_DAY if hours is None else hours)
+
+
+def _apart(first: Path, last: Path) -> float:
+    """Hours between the writing of two files, to a tenth: who fetches a page every day is seconds off."""
+    hours = round((last.stat().st_mtime - first.stat().st_mtime) / 3600, 1)
+    if hours <= 0:
+        raise ValueError(f"{first} and {last} do not tell how far apart they were fetched: give --hours")
+    return hours
 
 
 def replay(

@@ -38,7 +38,8 @@ def print_judged(window: Window, judged: Judged) -> None:
     console.print(Text(judged.advice.value.replace("_", " "), style="bold"))
     console.print(Text(f"  {judged.reason}"))
     rate = "-" if window.rate is None else f"{window.rate:.1%}"
-    lines = [f"tokens   {window.reused_tokens:,.0f} of {window.prefill_tokens:,.0f} reused: {rate}"]
+    told = f"{window.reused_tokens:,.0f} of {window.prefill_tokens:,.0f} reused in {window.hours:.4g} hours"
+    lines = [f"tokens   {told}: {rate}"]
     if window.request_rate is not None:
         lines.append(f"requests {window.request_rate:.1%} reused something; that is not what is saved")
     if window.speed_up is not None and window.prefill_share is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from service.capacity.initial import (
@@ -67,8 +69,16 @@ def test_transformers_has_16_bits_and_holds_half_as_many() -> None:
     vllm = values(initial(of, cache(of), lengths, kv_name="fp8"))
     assert int(found["max_requests_per_batch"] or 0) == int(vllm["--max-num-seqs"] or 0) // 2
     share = float(found["max_memory_percent"] or 0)
-    assert share * (of.memory - of.weights) <= of.kv < (share + 0.01) * (of.memory - of.weights)
+    assert share * (of.memory - of.weights) <= of.kv < (share + 0.001) * (of.memory - of.weights)
     assert "block_size" not in found
+
+
+def test_a_share_of_memory_that_would_be_nothing_is_refused() -> None:
+    of = Budget(memory=24 * GIB, share=0.3, weights=6 * GIB, activations=GIB, sequences=2, vocabulary=9)
+    with pytest.raises(NothingFits, match="a thousandth"):
+        initial_transformers(
+            replace(of, activations=of.kv + GIB - 3 * 16 * 147_456), cache(of), Lengths(longest=9, typical=9)
+        )
 
 
 def test_what_cannot_run_is_refused_with_what_is_lacking() -> None:

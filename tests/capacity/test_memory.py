@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from service.capacity.memory import Budget, Cache
-from service.capacity.precision import FP8, FP16, INT4, INT8, PRECISIONS, Precision, precision_of
+from service.capacity.precision import (
+    FP8,
+    FP16,
+    INT4,
+    INT8,
+    PRECISIONS,
+    Precision,
+    precision_of,
+    vllm_name_of,
+)
 from service.capacity.shape import Attention, Latent, Recurrent, Shape
 
 SMOLLM2 = Shape(layers=((30, Attention(kv_heads=3, head_size=64)),), hidden_size=576, context=8192)
@@ -97,6 +106,11 @@ def test_an_odd_number_of_4_bit_numbers_rounds_up() -> None:
 def test_precisions_are_known_by_engines_names() -> None:
     assert precision_of("auto") is precision_of("BF16") is FP16
     assert precision_of("fp8_e5m2") is FP8
+    written = ("auto", "BF16", "FP8", "fp8_e5m2", "int8", "4-bit", "int4", "int8_per_token_head")
+    assert [vllm_name_of(each) for each in written] == [
+        *("auto", "auto", "fp8", "fp8_e5m2"),
+        *("int8_per_token_head", "int4_per_token_head", "int4_per_token_head", "int8_per_token_head"),
+    ]
     with pytest.raises(ValueError, match=r"KV precision 'fp3' is not known; known are: auto"):
         precision_of("fp3")
 

@@ -154,6 +154,8 @@ def test_the_rate_of_each_part_jitters() -> None:
         {"reused_tokens": float("nan")},
         {"hours": 0},
         {"hours": float("nan")},
+        {"hours": float("inf")},
+        {"prefill_tokens": float("inf")},
         {"prefill_share": 1.1},
         {"requests": 5},
         {"requests": 5, "requests_hit": 6},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -151,11 +152,21 @@ vllm:request_decode_time_seconds_sum{{engine="0"}} {decode}
 """
 
 
-def pages(directory: Path) -> tuple[str, str]:
+def pages(directory: Path, hours: float = 24.0) -> tuple[str, str]:
     before, after = directory / "monday.prom", directory / "tuesday.prom"
     before.write_text(PAGE_OF_VLLM.format(queries=100, hits=100, prefill=0, decode=0))
     after.write_text(PAGE_OF_VLLM.format(queries=1100, hits=800, prefill=50, decode=50))
+    os.utime(before, (1_800_000_000, 1_800_000_000))
+    os.utime(after, (1_800_000_000 + 3600 * hours, 1_800_000_000 + 3600 * hours))
     return str(before), str(after)
+
+
+def test_pages_are_as_far_apart_as_their_files_or_as_is_said(tmp_path: Path) -> None:
+    assert document("prefix", *pages(tmp_path, 23.98))["hours"] == 24.0, "seconds off"
+    assert ran("prefix", *pages(tmp_path, 2.0)).exit_code == 3
+    assert document("prefix", *pages(tmp_path, 2.0), "--hours", "24")["advice"] == "own_pool"
+    for hours in (0.0, -24.0):
+        assert "give --hours" in refused("prefix", *pages(tmp_path, hours))
 
 
 def test_a_day_of_counters_is_judged(tmp_path: Path) -> None:
@@ -246,8 +257,9 @@ def test_a_first_line_for_vllm_has_a_reason_for_each_value(tmp_path: Path) -> No
     assert outcome.exit_code == 0, outcome.output
     assert "computed, not measured" in outcome.stdout
     assert "vllm serve Qwen/Qwen3-8B-AWQ --max-model-len 16384 --max-num-seqs 73 " in outcome.stdout
-    assert "ContinuousBatchingConfig(max_memory_percent=0.83," in outcome.stdout
+    assert "ContinuousBatchingConfig(max_memory_percent=0.832," in outcome.stdout
     assert "the block size stays the engine's own" in outcome.stdout
+    assert document(*serve(tmp_path, "a:5.7GiB:INT8"))["command"].endswith("int8_per_token_head")
     found = document(*serve(tmp_path, "bf16:15.3GiB:bf16"))
     assert found["starting_point"] is True
     assert found["command"].endswith("--kv-cache-dtype auto")
@@ -257,7 +269,7 @@ def test_a_first_line_for_vllm_has_a_reason_for_each_value(tmp_path: Path) -> No
 def test_transformers_is_left_out_where_16_bits_do_not_fit(tmp_path: Path) -> None:
     outcome = ran(*serve(tmp_path, "a:19.3GiB:fp8"))
     assert outcome.exit_code == 0, outcome.output
-    assert "its cache has 16 bits, and the longest request does not fit" in outcome.stdout
+    assert "whose cache has 16 bits: one request of 16,384 tokens lacks" in outcome.stdout
 
 
 def test_a_first_line_that_cannot_run_is_not_printed(tmp_path: Path) -> None:
