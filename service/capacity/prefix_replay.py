@@ -2,7 +2,8 @@
 
 Mattson's stack distance (IBM Systems Journal 9, 1970): a block is found by every LRU cache that has room for
 what was touched since, and for itself. Engines let go of the end of a prompt before its beginning, so a block
-is never kept without those before it.
+is never kept without those before it. A name stands for as many tokens each time it comes, as in all traces
+that name a part of a block apart from the whole; where it does not, the most that it ever had are kept fresh.
 """
 
 from __future__ import annotations

@@ -66,6 +66,32 @@ def test_it_is_what_an_lru_cache_of_that_size_finds(prompts: list[Prompt], block
     assert found.points[0].reused == block * run_lru(prompts, unit=8, block=block, size=size)
 
 
+def _ended(names: list[int], part: int, tenant: str) -> Prompt:
+    """A last name for fewer tokens is another name, as in Mooncake's traces."""
+    named = (*names[:-1], names[-1] if part == 8 else 100 + part)
+    return Prompt(tokens=8 * (len(names) - 1) + part, named=named, tenant=tenant)
+
+
+prompts_with_ends = some.lists(
+    some.builds(
+        _ended,
+        some.lists(some.integers(0, 2), min_size=1, max_size=4),
+        some.integers(1, 8),
+        some.sampled_from(("a", "b")),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(prompts=prompts_with_ends, block=some.sampled_from((1, 2, 4, 8)), size=some.integers(1, 60))
+def test_prompts_that_end_within_a_name_are_replayed_as_exactly(
+    prompts: list[Prompt], block: int, size: int
+) -> None:
+    found = replay(prompts, unit=8, block=block, capacities=(size,))
+    assert found.points[0].reused == block * run_lru(prompts, unit=8, block=block, size=size)
+
+
 @given(prompts=prompts_of_whole_units)
 def test_a_larger_cache_never_reuses_less_and_the_largest_forgets_nothing(prompts: list[Prompt]) -> None:
     found = replay(prompts, unit=8, block=8)
@@ -140,15 +166,15 @@ def test_impossible_sizes_are_refused(unit: int, block: int, capacities: tuple[i
 
 
 def test_mooncake_s_conversations_are_what_a_cache_run_size_by_size_finds(suites: Path) -> None:
-    """Whole named blocks alone: the last, partial one of a prompt is not kept by either."""
+    """Whole named blocks, and the engine's own of 16 tokens, where the last of a prompt is in part."""
     with (suites / "traces/mooncake/conversation_trace.jsonl").open() as file:
         trace = read_trace([next(file) for _ in range(400)])
     prompts = [Prompt(tokens=each.prompt_tokens, named=each.prefix) for each in trace.requests]
-    asked = (16, 256, 2048, 8192)
-    found = replay(prompts, unit=512, block=512, capacities=asked)
-    for point in found.points:
-        assert point.reused == 512 * run_lru(prompts, unit=512, block=512, size=point.blocks)
-    assert found.points[0].rate < found.points[-1].rate
+    for block, asked in ((512, (16, 256, 2048, 8192)), (128, (64, 1024, 16_384))):
+        found = replay(prompts, unit=512, block=block, capacities=asked)
+        for point in found.points:
+            assert point.reused == block * run_lru(prompts, unit=512, block=block, size=point.blocks)
+        assert found.points[0].rate < found.points[-1].rate
 
 
 def test_the_page_s_figures_of_mooncake_s_conversations_hold(suites: Path) -> None:
@@ -159,6 +185,12 @@ def test_the_page_s_figures_of_mooncake_s_conversations_hold(suites: Path) -> No
     assert [f"{point.rate:.1%}" for point in found.points] == ["4.3%", "4.3%", "34.4%"]
     assert f"{found.unlimited:.1%}" == "37.4%"
     assert found.requests_hit > 0.999
+    curve = replay(prompts, unit=512, block=16)
+    top = max(point.rate for point in curve.points)
+    end = min(point.blocks for point in curve.points if point.rate > top - 1e-9)
+    above = {point.blocks: point.rate / top - point.blocks / end for point in curve.points}
+    assert curve.knee is not None
+    assert curve.knee.blocks == max(above, key=lambda blocks: above[blocks]) == 1_048_576
 
 
 def test_of_a_sample_sizes_are_told_for_all_traffic_and_rates_are_its_own() -> None:
