@@ -70,7 +70,7 @@ def prefix(
     Exit status: 0 judged, 2 wrong command line or pages that tell of no prefix cache, 3 not a day yet.
 
     \b
-    Two pages of vLLM or SGLang, a day apart:
+    Two pages of an engine, a day apart:
       curl -s http://127.0.0.1:8000/metrics > monday.prom    # and a day later > tuesday.prom
       tiergate capacity prefix monday.prom tuesday.prom --prefix-tokens 1800 --prefixes 40 --concurrency 24
     From numbers of your own:
@@ -130,7 +130,7 @@ def _window(pages: list[Path], hours: float | None) -> Window:
         reading = prefix_reading(_read(path, "prefix"))
         if reading is None:
             raise fail(
-                f"tiergate capacity prefix: {path} tells of no prefix cache (vLLM and SGLang do)", WRONG
+                f"tiergate capacity prefix: {path} tells of no prefix cache (vLLM, SGLang and llama.cpp do)", WRONG
             )
         readings.append(reading)
     if len(pages) > 1 and hours is None:

@@ -56,10 +56,12 @@ _HITS = tuple(name.replace("queries", "hits") for name in _QUERIES)
 _EVICTED = ("sglang:evicted_tokens_total", "sglang:evicted_tokens")
 _BY_MODE = ("sglang:prefill_effective_tokens_total", "sglang:realtime_tokens_total")
 _CACHED, _PROMPT = "sglang:cached_tokens_total", "sglang:prompt_tokens_total"
+_REUSED, _COMPUTED = "llamacpp:prompt_tokens_cached_total", "llamacpp:prompt_tokens_total"
+"""What llama.cpp took from its cache, and what it computed: together all tokens of prompts."""
 _KNOWN = frozenset(
     {
         *(*RUNNING, *WAITING, *KV_USAGE, *_PREEMPTIONS, *_QUERIES, *_HITS, *_BY_MODE, *_EVICTED),
-        *(_CACHED, _PROMPT, _RESIDENT),
+        *(_CACHED, _PROMPT, _REUSED, _COMPUTED, _RESIDENT),
     }
 )
 
@@ -164,4 +166,7 @@ def _prefix_tokens(found: Mapping[str, list[Series]]) -> tuple[float | None, flo
             return sum(_by_replica(modes)), sum(_by_replica(from_cache))
     if _CACHED in found and _PROMPT in found:
         return sum(_by_replica(found[_PROMPT])), sum(_by_replica(found[_CACHED]))
+    if _REUSED in found and _COMPUTED in found:
+        reused = sum(_by_replica(found[_REUSED]))
+        return reused + sum(_by_replica(found[_COMPUTED])), reused
     return None, None

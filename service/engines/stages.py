@@ -9,11 +9,16 @@ from service.capacity.prefix_gate import Reading
 from service.capacity.prefix_window import Look
 from service.engines.load import EngineLoad, engine_load
 
-_SECONDS = re.compile(r"^vllm:request_(prefill|decode)_time_seconds_sum(?:\{.*\})?[ \t]+(\S+)", re.MULTILINE)
+_SECONDS = re.compile(
+    r"^(vllm:request_prefill_time_seconds_sum|vllm:request_decode_time_seconds_sum|"
+    r"llamacpp:prompt_seconds_total|llamacpp:tokens_predicted_seconds_total)(?:\{.*\})?[ \t]+(\S+)",
+    re.MULTILINE,
+)
+_DECODING = ("vllm:request_decode", "llamacpp:tokens_predicted")
 
 
 def prefix_reading(page: str) -> Reading | None:
-    """Counters of tokens and seconds; None where a page tells of no prefix cache. Only vLLM tells seconds."""
+    """Counters of tokens and seconds; None where a page tells of no prefix cache. SGLang tells no seconds."""
     return _reading(page, engine_load(page))
 
 
@@ -37,11 +42,12 @@ def _reading(page: str, load: EngineLoad | None) -> Reading | None:
     if load is None or load.prefix_queries is None or load.prefix_hits is None:
         return None
     seconds: dict[str, float] = {}
-    for stage, written in _SECONDS.findall(page):
+    for name, written in _SECONDS.findall(page):
         try:
             spent = float(written)
         except ValueError:
             continue
+        stage = "decode" if name.startswith(_DECODING) else "prefill"
         if math.isfinite(spent):
             seconds[stage] = seconds.get(stage, 0.0) + spent
     return Reading(

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from service.capacity.prefix_gate import Advice, Reading, judge, window_of
 from service.engines.stages import prefix_look, prefix_reading
+from tests.demo.test_llama_server import ask, serving
+from tests.demo.tiny_llama import write_tiny_llama
 
 VLLM = """\
 vllm:prefix_cache_queries_total{engine="0",model_name="smollm2"} 150.0
@@ -29,6 +34,36 @@ def test_sglang_tells_tokens() -> None:
     found = prefix_reading(SGLANG)
     assert found is not None
     assert (found.prefill_tokens, found.reused_tokens, found.prefill_seconds) == (900, 300, None)
+
+
+def test_llama_cpp_tells_what_it_computed_and_what_it_reused() -> None:
+    found = prefix_reading(
+        "llamacpp:prompt_tokens_total 600\nllamacpp:prompt_tokens_cached_total 200\n"
+        "llamacpp:prompt_seconds_total 1.5\nllamacpp:tokens_predicted_seconds_total 4.5\n"
+        "llamacpp:tokens_predicted_total 90\n"
+    )
+    assert found == Reading(prefill_tokens=800, reused_tokens=200, prefill_seconds=1.5, decode_seconds=4.5)
+    assert prefix_reading("llamacpp:prompt_tokens_total 600\n") is None, "builds of before"
+
+
+def test_a_real_engine_s_rate_is_that_of_the_tokens_its_answers_tell(tmp_path: Path) -> None:
+    """A prompt in common, sent four times with ends of their own: the first computes all of it."""
+    model = tmp_path / "tiny.gguf"
+    write_tiny_llama(model)
+    with serving(model) as (http, _):
+        before = prefix_reading(http.get("/metrics").text)
+        prompts = ["a" * 300 + each * 50 for each in "bcde"]
+        told = [http.post("/v1/chat/completions", json=ask(each)).json()["usage"] for each in prompts]
+        after = prefix_reading(http.get("/metrics").text)
+    assert before is not None
+    assert after is not None
+    window = window_of([before, after], hours=24)
+    cached = [each["prompt_tokens_details"]["cached_tokens"] for each in told]
+    assert window.reused_tokens == sum(cached) > 2 * 300
+    assert window.prefill_tokens == sum(each["prompt_tokens"] for each in told)
+    assert window.prefill_share is not None
+    assert 0 < window.prefill_share < 1
+    assert judge(window).advice in {Advice.LINEAR, Advice.OWN_POOL}, "by how its time divides"
 
 
 def test_what_is_no_number_is_not_counted() -> None:
