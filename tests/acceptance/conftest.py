@@ -21,6 +21,7 @@ import yaml
 from service.store.account import LedgerAccount
 from service.store.database import open_database
 from service.store.ledger import account
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.ports import free_port
 
@@ -183,7 +184,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         backends = {}
         for tier in tiers:
             port = free_port()
-            process = subprocess.Popen([sys.executable, str(BACKEND), str(port), MODEL])
+            process = Leashed([sys.executable, str(BACKEND), str(port), MODEL])
             processes.append(process)
             backends[tier] = Scripted(url=f"http://127.0.0.1:{port}", process=process)
         for backend in backends.values():
@@ -210,7 +211,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         log = folder / "up.log"
         command = [str(Path(sys.executable).with_name("tiergate")), "up", "-c", str(folder / "tiergate.yaml")]
         with log.open("w") as sink:
-            process = subprocess.Popen(command, stdout=sink, stderr=subprocess.STDOUT, text=True, cwd=folder)
+            process = Leashed(command, stdout=sink, stderr=subprocess.STDOUT, text=True, cwd=folder)
         system = System(
             folder=folder,
             config=config,

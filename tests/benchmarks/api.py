@@ -31,6 +31,7 @@ from service.store.database import open_database
 from tests.approval.live import CRITERIA, MODEL, WIDE, Upstream, add_pairs, ladder_over, serving
 from tests.benchmarks.rig import cpu_seconds, end_on_signals, machine, publish, quantile
 from tests.conftest import ValkeyServer
+from tests.leash import Leashed
 
 RATE = 100.0
 """Requests a second."""
@@ -73,7 +74,7 @@ def rehearsed(url: str) -> None:
 def api(database: str, redis: str) -> Iterator[tuple[str, int]]:
     """Address and process id of the API, on a core of its own."""
     command = [sys.executable, "-m", "tests.benchmarks.api", "--serve", database, redis]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with Leashed(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdin is not None
         try:

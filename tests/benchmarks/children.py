@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.benchmarks.rig import on_core, tree
+from tests.leash import Leashed
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,15 +30,13 @@ class Child:
 
     def start(self) -> None:
         with self.log.open("ab") as sink:
-            self.process = subprocess.Popen(
+            self.process = Leashed(
                 [*on_core(self.core, yields=self.yields), *self.command],
                 stdin=subprocess.PIPE,
                 stdout=sink,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self.environ},
                 cwd=ROOT,
-                # Ctrl-C is for the benchmark, which ends its children one after the other.
-                start_new_session=True,
             )
 
     @property

@@ -28,6 +28,7 @@ from service.store.database import open_database
 from tests.approval.live import MODEL, TIERS, LiveApi, live_api
 from tests.benchmarks.rig import end_on_signals, machine, publish, quantile
 from tests.conftest import ValkeyServer
+from tests.leash import Leashed
 from tests.proxy.processes import Running, running
 from tests.proxy.raw_client import post
 
@@ -45,7 +46,7 @@ BODY = b'{"model":"%s","messages":[{"role":"user","content":"x"}]}' % MODEL.enco
 def backend() -> Iterator[str]:
     """An instant backend; ended by its own pid."""
     command = [sys.executable, "-m", "tests.benchmarks.instant_backend"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+    with Leashed(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:
             yield f"http://127.0.0.1:{int(process.stdout.readline())}"

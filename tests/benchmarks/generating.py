@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.benchmarks.children import ROOT
 from tests.benchmarks.rig import BESIDE, on_core
+from tests.leash import Leashed
 
 
 @contextmanager
@@ -34,13 +35,12 @@ def generating(
             raise RuntimeError(f"{kind} ended with {running.returncode}:\n{trouble[-2000:]}")
         return dict(json.loads(found))
 
-    with subprocess.Popen(
+    with Leashed(
         command,
         cwd=ROOT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,
         # Unbuffered, Python loses what a write to a full pipe did not take; a word may be megabytes long.
         env={**os.environ, "PYTHONUNBUFFERED": ""},
     ) as running:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tests.benchmarks.arms import arena
 from tests.benchmarks.rig import BESIDE, Arm, machine, missing, publish, tree
+from tests.leash import Leashed
 
 _FRAME = re.compile(r"(?P<function>[^;]+?) \((?P<file>[^;()]+?)(?::\d+)?\)$")
 _SYSTEM_CALLS = {
@@ -58,7 +59,7 @@ def sampled(arm: Arm, *, seconds: int, folder: Path) -> Counter[str]:
     script = Path(__file__).with_name("post.lua")
     address = f"http://127.0.0.1:{arm.port}/v1/chat/completions"
     command = ["taskset", "-c", str(BESIDE), "wrk", "-t1", "-c16", f"-d{seconds + 3}s", "-s", str(script)]
-    load = subprocess.Popen([*command, address], stdout=subprocess.DEVNULL)
+    load = Leashed([*command, address], stdout=subprocess.DEVNULL)
     assert arm.pid is not None
     serving = tree(arm.pid)[-1]
     written = folder / f"{serving}.txt"

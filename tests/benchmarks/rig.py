@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tests.leash import Leashed
+
 UNDER_TEST, BESIDE = 0, 1
 """Cores: the proxy has one to itself; load, backend and Valkey share the other."""
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -54,13 +56,11 @@ def pinned(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The command on one core for as long as the block; ended by its own pid."""
     with log.open("ab") as sink:
-        process = subprocess.Popen(
+        process = Leashed(
             [*on_core(core), *command],
             stdout=sink,
             stderr=subprocess.STDOUT,
             env=dict(os.environ) | dict(environ or {}),
-            # Ctrl-C is for the benchmark, which ends its children one after the other.
-            start_new_session=True,
         )
     try:
         yield process

@@ -30,6 +30,7 @@ from service.store.standing import Question, Standing, read_standing
 from tests.benchmarks.evidence_at_scale import BASELINE, EVALUATORS, MODEL, NOW, TIERS, Scale, fill
 from tests.benchmarks.rig import cpu_seconds, machine, publish, quantile
 from tests.conftest import _postgres_binaries, _server_user
+from tests.leash import Leashed
 from tests.ports import free_port
 
 FIGURE_MS = 20.0
@@ -167,7 +168,7 @@ def postgres() -> Iterator[tuple[str, int]]:
         )
         options = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": ""}
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-        server = subprocess.Popen(
+        server = Leashed(
             [str(binaries / "postgres"), "-D", str(cluster), *arguments],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

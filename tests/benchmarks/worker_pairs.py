@@ -22,6 +22,7 @@ from service.store.ledger import account
 from tests.benchmarks.instant_backend import TEXT
 from tests.benchmarks.rig import machine, publish
 from tests.conftest import ValkeyServer
+from tests.leash import Leashed
 from tests.workers.walk import BenchMaker, exchange, question, ship, tier
 from workers.backends import Limits
 from workers.replay import replay_batch
@@ -57,7 +58,7 @@ class Measured:
 def instant_backend() -> Iterator[str]:
     """The URL of a backend that runs for as long as the block."""
     script = Path(__file__).with_name("instant_backend.py")
-    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    process = Leashed([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"

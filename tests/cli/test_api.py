@@ -18,6 +18,7 @@ import yaml
 
 import evaluators
 from tests.conftest import ValkeyServer
+from tests.leash import Leashed
 
 
 def command(folder: Path, redis_url: str, port: int, **store: str) -> subprocess.Popen[str]:
@@ -35,7 +36,7 @@ def command(folder: Path, redis_url: str, port: int, **store: str) -> subprocess
     file = folder / "tiergate.yaml"
     file.write_text(yaml.safe_dump(configuration))
     environ = {name: text for name, text in os.environ.items() if not name.startswith("TIERGATE_")}
-    return subprocess.Popen(
+    return Leashed(
         [sys.executable, "-m", "service.cli", "api", "-c", str(file)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

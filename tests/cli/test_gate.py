@@ -16,6 +16,7 @@ from service.cli import gate
 from tests.approval.conftest import captures, sqlite_api, sqlite_database
 from tests.approval.live import MODEL, LiveApi
 from tests.client.test_connection import answering
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.ports import free_port
 
@@ -96,7 +97,7 @@ def test_waiting_ends_with_the_decision(sqlite_api: LiveApi) -> None:
     )
     piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     environ = {**os.environ, "TIERGATE_TOKEN": secret}
-    with subprocess.Popen(command, env=environ, **piped) as asking:  # type: ignore[call-overload]
+    with Leashed(command, env=environ, **piped) as asking:  # type: ignore[call-overload]
         told = asking.stderr.readline()
         assert told.startswith("waiting, ")
         assert "nobody has approved it yet" in told

@@ -23,6 +23,7 @@ from service.launch.ports import check_free
 from service.settings.units import Listen
 from tests.conftest import ValkeyServer
 from tests.launch.conftest import eventually, models_page, runs, serving
+from tests.leash import Leashed
 from tests.ports import free_port
 
 pytestmark = pytest.mark.timeout(300)
@@ -49,14 +50,13 @@ def configuration(directory: Path, backend: str, *, proxy: int = 0, api: int = 0
 
 def start(directory: Path, **environ: str) -> subprocess.Popen[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TIERGATE_")}
-    return subprocess.Popen(
+    return Leashed(
         [sys.executable, "-m", "service.cli", "up"],
         cwd=directory,
         env={**clean, "NO_COLOR": "1", "PYTHONUNBUFFERED": "1", **environ},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,
     )
 
 

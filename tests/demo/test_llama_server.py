@@ -17,6 +17,7 @@ from service.demo.llama_server import command
 from service.demo.quantise import requantise
 from service.demo.tiers import KvType, Scheme
 from tests.demo.tiny_llama import write_tiny_llama
+from tests.leash import Leashed
 from tests.ports import free_port
 
 PATIENCE = 40.0
@@ -28,7 +29,7 @@ def serving(
 ) -> Iterator[tuple[httpx.Client, subprocess.Popen[bytes]]]:
     """The server in a process of its own, once it is healthy."""
     port = free_port()
-    server = subprocess.Popen(command(model, port=port, name="tiny", kv=kv), stdout=subprocess.DEVNULL)
+    server = Leashed(command(model, port=port, name="tiny", kv=kv), stdout=subprocess.DEVNULL)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as http:
             _healthy(http, server)

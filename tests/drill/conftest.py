@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import pytest
 import yaml
 
 from tests.acceptance.conftest import BACKEND, MODEL, until
+from tests.leash import Leashed
 from tests.ports import free_port
 
 
@@ -33,7 +33,7 @@ class Scripted:
 @pytest.fixture(scope="module")
 def process() -> Iterator[str]:
     port = free_port()
-    backend = subprocess.Popen([sys.executable, str(BACKEND), str(port), MODEL])
+    backend = Leashed([sys.executable, str(BACKEND), str(port), MODEL])
     url = f"http://127.0.0.1:{port}"
     try:
         until("a scripted backend", lambda: httpx.get(f"{url}/health").is_success)

@@ -22,6 +22,7 @@ from service.settings.units import LONGEST_SOCKET
 from tests.acceptance.conftest import descendants, until
 from tests.drill.conftest import Scripted, Write
 from tests.launch.conftest import runs
+from tests.leash import Leashed
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
@@ -97,7 +98,7 @@ def test_recall_that_is_never_asked_is_named(write: Write) -> None:
 def test_a_drill_that_is_told_to_stop_leaves_nothing_behind(write: Write, backend: Scripted) -> None:
     backend.script(pause=0.5)
     path, left = write(), left_behind()
-    running = subprocess.Popen(
+    running = Leashed(
         [sys.executable, "-m", "service.cli", "drill", "-c", str(path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.launch import StateDirInUse, owning
+from tests.leash import Leashed
 
 HOLDER = """
 import sys, time
@@ -21,9 +22,7 @@ with owning(Path(sys.argv[1])):
 
 
 def test_a_second_owner_is_refused_with_the_pid_of_the_first_and_what_to_do(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True
-    ) as holder:
+    with Leashed([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(StateDirInUse) as caught, owning(tmp_path):

@@ -5,12 +5,12 @@ import gc
 import os
 import pty
 import signal
-import subprocess
 import sys
 
 import pytest
 
 from service.launch import ToldToStop, stop_signals
+from tests.leash import Leashed
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -82,7 +82,7 @@ def test_a_terminal_that_closes_still_ends_it() -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", WITH_A_TERMINAL, str(writing), os.ttyname(theirs)]
     with (
-        subprocess.Popen(command, pass_fds=(writing,), start_new_session=True) as child,
+        Leashed(command, pass_fds=(writing,)) as child,
         os.fdopen(reading, "rb", buffering=0) as report,
     ):
         os.close(writing)

@@ -17,6 +17,7 @@ import pytest
 from service.launch import Part, StartFailed, Supervisor, http_ok, logs
 from service.launch.lock import owning
 from tests.launch.conftest import eventually, runs
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 
 
@@ -258,7 +259,7 @@ except ToldToStop:
 
 
 def running_script(directory: Path, *, stop_seconds: float) -> subprocess.Popen[str]:
-    child = subprocess.Popen(
+    child = Leashed(
         [sys.executable, "-c", SCRIPT, str(directory), str(stop_seconds)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.proxy.processes import Running
 from tests.proxy.raw_client import RawClient
@@ -67,9 +68,7 @@ def commanded(
         if terminal is not None:  # the first that a session opens becomes its own
             opening = "import os, sys; os.open(sys.argv[1], os.O_RDWR); os.execv(sys.argv[2], sys.argv[2:])"
             command = [sys.executable, "-c", opening, terminal, *command]
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stderr=log, env=environ, start_new_session=True
-        )
+        process = Leashed(command, stdin=subprocess.DEVNULL, stderr=log, env=environ)
     try:
         where, admin = _announced(process, log_file)
         yield Commanded(process, urlsplit(where).port or 0, admin, file, log_file, where)

@@ -17,6 +17,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.proxy.config import ProxyConfig
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.proxy.raw_client import RawClient, post
 from tests.proxy.standing import ladder
@@ -103,7 +104,7 @@ class Running:
 
 
 def start(config: ProxyConfig) -> Running:
-    process = subprocess.Popen([sys.executable, "-c", RUN], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = Leashed([sys.executable, "-c", RUN], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stderr is not None
     with process.stdin:

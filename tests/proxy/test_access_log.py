@@ -20,6 +20,7 @@ import pytest
 from service.proxy.config import AccessLogPlan
 from service.proxy.gauges import access_log
 from service.proxy.gauges.access_log import MOST_LINES, ONE_WRITE, AccessLog, check_writable
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.ports import free_port
 from tests.proxy.processes import Running
@@ -202,7 +203,7 @@ def test_several_processes_append_whole_lines_to_one_target(kind: str, tmp_path:
     out, into = os.pipe()
     target = str(tmp_path / "access.jsonl") if kind == "file" else "stdout"
     writers = [
-        subprocess.Popen(
+        Leashed(
             [sys.executable, "-c", WRITER, target, name],
             stdout=into if kind == "pipe" else subprocess.DEVNULL,
         )
@@ -295,7 +296,7 @@ async def test_processes_share_a_file_and_follow_it_when_it_is_rotated(
     }
     (tmp_path / "tiergate.yaml").write_text(json.dumps(configuration))
     command = [sys.executable, "-m", "service.cli", "proxy", "-c", str(tmp_path / "tiergate.yaml")]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)  # noqa: ASYNC220 - it returns at once
+    process = Leashed(command, stderr=subprocess.PIPE)
     try:
         assert process.stderr is not None
         assert b"serving" in process.stderr.readline()

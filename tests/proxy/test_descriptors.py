@@ -18,6 +18,7 @@ import pytest
 
 from service.proxy.config import ClientLimits, Mirroring, ProxyConfig
 from service.proxy.processes.descriptors import ASIDE, FEW, MOST, complaint, places
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.proxy.processes import RUN, Running
 from tests.proxy.raw_client import get, post
@@ -40,7 +41,7 @@ def limited(config: ProxyConfig, url: str, *, soft: int, hard: int) -> Iterator[
     log_path = config.state_dir.parent / "log"
     with log_path.open("wb") as log:
         script = LIMITED.format(soft=soft, hard=hard) + RUN
-        process = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stderr=log)
+        process = Leashed([sys.executable, "-c", script], stdin=subprocess.PIPE, stderr=log)
     try:
         assert process.stdin is not None
         with process.stdin:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
 import sys
 
 from service.proxy.gauges.vitals import vitals
+from tests.leash import Leashed
 
 
 def test_memory_and_descriptors_of_this_process() -> None:
@@ -22,7 +22,7 @@ def test_memory_and_descriptors_of_this_process() -> None:
 
 
 def test_processes_add_up_and_those_that_are_gone_are_left_out() -> None:
-    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone = Leashed([sys.executable, "-c", ""])
     gone.wait()
     twice = vitals([os.getpid(), gone.pid, os.getpid()])
     assert twice["max_fds"] == 2 * vitals([os.getpid()])["max_fds"]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import base64
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from service.settings.secrets import (
     sampling_salt,
     secret_from,
 )
+from tests.leash import Leashed
 
 KEY = bytes(range(32))
 OTHER = bytes(range(1, 33))
@@ -105,7 +105,7 @@ def test_many_processes_that_make_the_key_at_once_agree_on_one(tmp_path: Path) -
         "from service.settings.secrets import make_key\n"
         "make_key(pathlib.Path(sys.argv[1]))"
     )
-    children = [subprocess.Popen([sys.executable, "-c", code, str(path)]) for _ in range(3)]
+    children = [Leashed([sys.executable, "-c", code, str(path)]) for _ in range(3)]
     assert [child.wait() for child in children] == [0] * 3
     made = path.read_text()
     make_key(path)

@@ -20,6 +20,7 @@ from sqlalchemy.exc import IntegrityError
 
 from service.store import schema, tally_tables
 from service.store.database import StoreEmpty, StoreUnusable, open_database
+from tests.leash import Leashed
 
 ROW = {
     "capture_id": "a",
@@ -124,20 +125,19 @@ def test_concurrent_writers_wait_for_each_other(database):
 def test_several_processes_may_open_an_empty_database_at_once(empty_database_url):
     script = "import sys; from service.store.database import open_database as o; o(sys.argv[1]).close()"
     processes = [
-        subprocess.Popen([sys.executable, "-c", script, empty_database_url], stderr=subprocess.PIPE)
-        for _ in range(3)
+        Leashed([sys.executable, "-c", script, empty_database_url], stderr=subprocess.PIPE) for _ in range(3)
     ]
     for process in processes:
         _, complaint = process.communicate(timeout=60)
         assert process.returncode == 0, complaint.decode()
 
 
-def test_sqlite_writes_ahead_and_keeps_the_file_to_its_owner(sqlite_url):
-    database = open_database(sqlite_url)
+def test_sqlite_writes_ahead_and_keeps_the_file_to_its_owner(empty_sqlite_url):
+    database = open_database(empty_sqlite_url)
     with database.read() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
-    assert os.stat(sqlite_url.removeprefix("sqlite:///")).st_mode & 0o077 == 0
+    assert os.stat(empty_sqlite_url.removeprefix("sqlite:///")).st_mode & 0o077 == 0
     database.close()
 
 

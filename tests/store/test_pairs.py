@@ -16,6 +16,7 @@ from service.store.pairs import Claim, claim, record
 from service.store.recount import recount
 from service.store.schema import captures, claims, pair_ledger, pairs, units
 from service.store.tally_tables import tallies
+from tests.leash import Leashed
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ database.close()
 
 def test_four_processes_given_the_same_captures_count_each_once(database, database_url, tally):
     processes = [
-        subprocess.Popen(
+        Leashed(
             [sys.executable, "-c", PROCESS, database_url, f"w{number}"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -12,6 +12,7 @@ import kombu
 import pytest
 
 from service.store.task_message import REPLAY_TASK, task_message
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 
 WORKER = """
@@ -33,7 +34,7 @@ def celery_worker(tmp_path, valkey):
     (tmp_path / "consumer.py").write_text(WORKER)
     command = [sys.executable, "-m", "celery", "-A", "consumer", "worker", "-Q", "replay", "-P", "solo"]
     with (tmp_path / "worker.log").open("wb") as log:
-        process = subprocess.Popen(
+        process = Leashed(
             [*command, "--without-gossip", "--without-mingle", "--without-heartbeat"],
             cwd=tmp_path,
             env={**os.environ, "BROKER": valkey.url},

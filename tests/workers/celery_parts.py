@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from tests.leash import Leashed
 from tests.workers.walk import KEYRING, MODEL
 
 START_SECONDS = 60.0
@@ -63,12 +64,11 @@ class CeleryParts:
     def start(self, *arguments: str, **environ: str) -> CeleryPart:
         log_path = self.directory / f"celery-{len(self.started)}.log"
         with log_path.open("wb") as log:
-            process = subprocess.Popen(
+            process = Leashed(
                 [sys.executable, "-m", "celery", "-A", "workers.app", *arguments],
                 env={**os.environ, **self.environ, **environ},
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,
             )
         part = CeleryPart(process=process, log_path=log_path)
         self.started.append(part)

@@ -37,6 +37,7 @@ from service.store.database import Database
 from service.store.jobs import JobState, read_job
 from service.store.load_blocks import read_blocks
 from tests.conftest import ValkeyServer
+from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.ports import free_port
 from tests.workers.load_walk import CORPUS, begin_by_hand, settings_of
@@ -71,9 +72,7 @@ def models() -> dict[Scheme, ModelFile]:
 def serving(model: ModelFile) -> Iterator[str]:
     """URL of a llama.cpp server of that model, once it is healthy."""
     port = free_port()
-    process = subprocess.Popen(
-        command(model.path, port=port, name=MODEL, kv=KvType.F16), stdout=subprocess.DEVNULL
-    )
+    process = Leashed(command(model.path, port=port, name=MODEL, kv=KvType.F16), stdout=subprocess.DEVNULL)
     try:
         url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + PATIENCE
         while not _healthy(url):
