@@ -91,10 +91,13 @@ def row_end(cells: Sequence[Cell]) -> RowEnd:
                 return _ended(cells, None, reason, each.concurrency)
             best = each
         elif each.goodput < (1 + LEAST_GAIN) * best.goodput:
+            was, now = _rates(cells, best.concurrency), _rates(cells, each.concurrency)
             reason = (
-                f"{each.concurrency} at once has {each.goodput:,.4g} tokens/s that count, "
-                f"{best.concurrency} has {best.goodput:,.4g}"
+                f"{each.concurrency} at once has {each.goodput:,.4g} tokens/s that count{_spread(now)}, "
+                f"{best.concurrency} has {best.goodput:,.4g}{_spread(was)}"
             )
+            if max(now) >= (1 + LEAST_GAIN) * min(was):
+                reason += "; their windows overlap, so that it may be chance"
             return _ended(cells, best.concurrency, reason, best.concurrency, each.concurrency)
         else:
             best = each
@@ -102,6 +105,15 @@ def row_end(cells: Sequence[Cell]) -> RowEnd:
         return RowEnd(over=False, knee=None, reason="not reached: nothing was measured")
     reason = f"not reached: {best.concurrency} at once still gains, and no more was tried"
     return RowEnd(over=False, knee=None, reason=reason)
+
+
+def _rates(cells: Sequence[Cell], count: int) -> list[float]:
+    return [each.goodput for each in cells if each.concurrency == count and not each.invalid]
+
+
+def _spread(rates: Sequence[float]) -> str:
+    low, high = min(rates), max(rates)
+    return "" if low == high else f" ({low:,.4g} to {high:,.4g})"
 
 
 def _ended(cells: Sequence[Cell], knee: int | None, reason: str, *counts: int) -> RowEnd:

@@ -49,7 +49,8 @@ def test_one_bad_window_ends_no_row() -> None:
         found.append(cell(spot.concurrency, goodput))
     end = row_end(found)
     assert (end.over, end.knee) == (True, 8)
-    assert "16 at once has 285 tokens/s that count, 8 has 280" in end.reason
+    assert end.reason == "16 at once has 285 tokens/s that count, 8 has 280"
+    assert row_end(found[:-2]).again == (8, 16)
     assert [each.concurrency for each in found] == [1, 2, 4, 2, 4, 8, 16, 8, 16]
 
 
@@ -62,6 +63,15 @@ def test_a_knee_of_one_window_says_so_and_asks_for_another() -> None:
     gains = row_end([cell(1, 40.0), cell(2, 41.0), cell(1, 38.0)])
     assert (gains.over, gains.knee, gains.again) == (False, None, ()), "41 is 5 % above 39: the row goes on"
     assert row_end([cell(1, 40.0), cell(2, 41.0)] * 2).again == ()
+
+
+def test_windows_that_overlap_are_told_as_such() -> None:
+    noisy = row_end([cell(1, 40.0), cell(2, 39.0), cell(1, 20.0), cell(2, 21.0)])
+    assert (noisy.over, noisy.knee) == (True, 1)
+    assert noisy.reason == (
+        "2 at once has 30 tokens/s that count (21 to 39), 1 has 30 (20 to 40); "
+        "their windows overlap, so that it may be chance"
+    )
 
 
 def test_a_second_window_that_is_spoiled_again_and_again_is_not_waited_for() -> None:
