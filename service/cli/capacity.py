@@ -17,7 +17,7 @@ from service.cli import (
     capacity_matrix,
     capacity_prefix,
 )
-from service.cli.capacity_given import TIER_FORM, budgeted, shape_from, size
+from service.cli.capacity_given import TIER_FORM, budgeted, layers_of, shape_from, size
 
 if TYPE_CHECKING:
     from service.capacity.shape import Shape
@@ -58,6 +58,14 @@ def kv(
         int | None, typer.Option(min=1, help="Of each: not the heads, fewer with GQA, 1 with MQA.")
     ] = None,
     head_size: Annotated[int | None, typer.Option(min=1, help="Numbers of one key.")] = None,
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COUNT:...",
+            help="Instead, for layers of several kinds, each kind once: COUNT:KV_HEADS:HEAD_SIZE[:WINDOW], "
+            "COUNT:latent:RANK:ROPE or COUNT:state:SIZE.",
+        ),
+    ] = None,
     hidden_size: Annotated[int | None, typer.Option(min=1, help="For the naive formula alone.")] = None,
     kv_memory: Annotated[
         int | None, typer.Option(parser=size, metavar="SIZE", help="Of the cache, where it is known.")
@@ -94,13 +102,15 @@ def kv(
       tiergate capacity kv ./Qwen3-32B/config.json
     What 1 GiB holds of a model of 30 layers, 3 KV heads of 64, in an engine with blocks of 128:
       tiergate capacity kv --layers 30 --kv-heads 3 --head-size 64 --kv-memory 1GiB --block 128
+    What a model keeps of which 52 layers look back 1,024 tokens and 10 at all:
+      tiergate capacity kv --layer 52:16:128:1024 --layer 10:16:128
     Two tiers on a card of 24 GiB, prompts and answers of 8,192 tokens, 32 at once:
       tiergate capacity kv config.json --memory 24GiB --tier bf16:15.3GiB:bf16 \\
         --tier w4a16:5.7GiB:fp8 --tokens 8192 --sequences 32
     """
     from service.cli.capacity_views import document, print_kv
 
-    shape = _shape(config, layers, kv_heads, head_size, hidden_size)
+    shape = _shape(config, layers, kv_heads, head_size, layer or [], hidden_size)
     try:
         offered = _offered(
             shape,
@@ -122,11 +132,23 @@ def kv(
 
 
 def _shape(
-    config: Path | None, layers: int | None, kv_heads: int | None, head_size: int | None, hidden: int | None
+    config: Path | None,
+    layers: int | None,
+    kv_heads: int | None,
+    head_size: int | None,
+    kinds: list[str],
+    hidden: int | None,
 ) -> Shape:
     from service.capacity.shape import Attention, Shape
 
-    given = (layers, kv_heads, head_size)
+    given = (layers, kv_heads, head_size, *kinds)
+    if config is None and kinds:
+        if any(each is not None for each in (layers, kv_heads, head_size)):
+            raise typer.BadParameter("give --layer for each kind, or --layers, --kv-heads and --head-size")
+        try:
+            return Shape(layers=tuple(map(layers_of, kinds)), hidden_size=hidden)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
     if config is None:
         if layers is None or kv_heads is None or head_size is None:
             raise typer.BadParameter("give CONFIG, or all of --layers, --kv-heads and --head-size")

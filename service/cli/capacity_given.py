@@ -13,9 +13,10 @@ from service.cli.configuration import fail
 
 if TYPE_CHECKING:
     from service.capacity.memory import Budget, Cache
-    from service.capacity.shape import Shape
+    from service.capacity.shape import Layer, Shape
 
 WRONG = 2
+LAYER_FORM = "COUNT:KV_HEADS:HEAD_SIZE[:WINDOW], COUNT:latent:RANK:ROPE or COUNT:state:SIZE"
 TIER_FORM = "NAME:WEIGHTS:KV, such as w4a16:5.7GiB:fp8"
 
 
@@ -29,6 +30,29 @@ def size(written: str | int) -> int:
     if found is None or found[2] not in BYTES:
         raise typer.BadParameter(f"a size has a number and a unit ({', '.join(BYTES)}), got {written!r}")
     return int(float(found[1]) * BYTES[found[2]])
+
+
+def layers_of(written: str) -> tuple[int, Layer]:
+    """How many layers of one kind; `ValueError` for another form."""
+    from service.capacity.shape import Attention, Latent, Recurrent
+
+    count, *rest = [part.strip() for part in written.split(":")]
+    if rest[:1] == ["state"] and len(rest) == 2:
+        return _count(count, written), Recurrent(state_bytes=size(rest[1]))
+    if rest[:1] == ["latent"] and len(rest) == 3:
+        rank, rope = (_count(part, written) for part in rest[1:])
+        return _count(count, written), Latent(rank=rank, rope=rope)
+    if len(rest) not in (2, 3):
+        raise ValueError(f"--layer takes {LAYER_FORM}; got {written!r}")
+    heads, head_size, *window = (_count(part, written) for part in rest)
+    layer = Attention(kv_heads=heads, head_size=head_size, window=window[0] if window else None)
+    return _count(count, written), layer
+
+
+def _count(written: str, of: str) -> int:
+    if re.fullmatch(r"[1-9]\d{0,11}", written) is None:
+        raise ValueError(f"--layer takes {LAYER_FORM}; got {of!r}")
+    return int(written)
 
 
 def shape_from(config: Path, command: str) -> Shape:

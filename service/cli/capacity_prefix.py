@@ -130,7 +130,8 @@ def _window(pages: list[Path], hours: float | None) -> Window:
         reading = prefix_reading(_read(path, "prefix"))
         if reading is None:
             raise fail(
-                f"tiergate capacity prefix: {path} tells of no prefix cache (vLLM, SGLang and llama.cpp do)", WRONG
+                f"tiergate capacity prefix: {path} tells of no prefix cache (vLLM, SGLang and llama.cpp do)",
+                WRONG,
             )
         readings.append(reading)
     if len(pages) > 1 and hours is None:

@@ -71,6 +71,32 @@ def test_a_configuration_is_read_from_its_file_or_its_directory(tmp_path: Path) 
     )
 
 
+def test_layers_of_several_kinds_are_given_by_hand() -> None:
+    """What Gemma 3 of 27B, DeepSeek-V3 and a hybrid keep, 16 sequences at once."""
+    windowed = document("kv", "--layer", "52:16:128:1024", "--layer", "10:16:128", "--tokens", "8192")
+    assert windowed["token_bytes"]["fp16"] == 507_904
+    assert windowed["sequence"]["bytes"]["fp16"] == 16 * 8192 * (52 * 1040 + 10 * 8192)
+    assert document("kv", "--layer", "61:latent:512:64")["token_bytes"]["fp16"] == 70_272
+    hybrid = document("kv", "--layer", "12:2:256", "--layer", "36:state:1MiB", "--tokens", "16")
+    assert hybrid["sequence"]["bytes"]["fp16"] == 16 * (12 * 16 * 2048 + 36 * (1 << 20))
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"),
+    [
+        ("5", "COUNT:KV_HEADS:HEAD_SIZE[:WINDOW]"),
+        ("0:1:8", "got '0:1:8'"),
+        ("5:1:8:9:9", "got '5:1:8:9:9'"),
+        ("5:latent:512", "got '5:latent:512'"),
+        ("5:state:big", "a size has a number and a unit"),
+        ("5:-1:8", "got '5:-1:8'"),
+    ],
+)
+def test_layers_in_another_form_are_refused(layer: str, told: str) -> None:
+    assert told in refused("kv", "--layer", layer)
+    assert "give --layer for each kind, or --layers" in refused(*NUMBERS, "--layer", "5:1:8")
+
+
 def test_a_tier_that_does_not_fit_is_told() -> None:
     budget = ("--memory", "1GiB", "--tier", "big:2.5GiB:auto", "--vocabulary", "0")
     assert "It does not start." in ran(*NUMBERS, *budget).stdout
