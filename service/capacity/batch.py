@@ -262,9 +262,14 @@ def chunk(
     tpot_p95: float | None,
     batch_tokens: int | None = None,
 ) -> ChunkAdvice:
-    """Whether to cap chunks of prefill at about 2k: a smooth TTFT beside a TPOT that jitters."""
+    """Whether to cap chunks of prefill at about 2k: a smooth TTFT beside a TPOT that jitters.
+
+    A time is infinite, and so none to compare, where too many requests never had it.
+    """
     if not ttft_p50 or ttft_p95 is None or not tpot_p50 or tpot_p95 is None:
         return ChunkAdvice(advice=Chunk.NOT_TOLD, reason="medians and P95 of TTFT and TPOT are not all told")
+    if not all(map(math.isfinite, (ttft_p50, ttft_p95, tpot_p50, tpot_p95))):
+        return ChunkAdvice(advice=Chunk.NOT_TOLD, reason="too many requests had no first token, or no more")
     first, later = ttft_p95 / ttft_p50, tpot_p95 / tpot_p50
     told = f"P95 is {first:.1f} times the median of TTFT, {later:.1f} times of TPOT"
     if first > SMOOTH or later < JITTERS:

@@ -52,7 +52,8 @@ def observed_window(config: Path | None, model: str, tier: str) -> Window:
         raise fail(
             f"tiergate capacity prefix: the backends of {model}/{tier} told no counters of a prefix cache "
             f"twice in the last hour ({heard}): the guard (`tiergate up`, or a worker of queue `guard` with "
-            "beat) keeps what vLLM and SGLang tell every 15 minutes; SGLang needs --enable-metrics",
+            "beat) keeps what vLLM, SGLang and llama.cpp tell every 15 minutes; SGLang needs "
+            "--enable-metrics, llama.cpp --metrics",
             WAITS,
         )
     shared = shared_prefixes(captured.prompts, unit=UNIT_TOKENS)

@@ -123,6 +123,14 @@ def test_chunks_are_capped_where_ttft_is_smooth_and_tpot_jitters() -> None:
     assert chunk(**{**told, "ttft_p95": 0.9}).advice is Chunk.KEEP
     assert chunk(**{**told, "tpot_p95": 0.04}).advice is Chunk.KEEP
     assert chunk(**{**told, "tpot_p95": None}).advice is Chunk.NOT_TOLD
+    for name in told:
+        assert chunk(**{**told, name: math.inf}).advice is Chunk.NOT_TOLD
+    for name in ("ttft_p50", "tpot_p50"):
+        assert chunk(**{**told, name: 0.0}).advice is Chunk.NOT_TOLD
+    edge: dict[str, Any] = {"ttft_p50": 0.5, "ttft_p95": 1.0, "tpot_p50": 0.5, "tpot_p95": 0.75}
+    assert chunk(**edge).advice is Chunk.CAP, "smooth up to twice, jitter from half as much again"
+    assert chunk(**{**edge, "ttft_p95": 1.001}).advice is Chunk.KEEP
+    assert chunk(**{**edge, "tpot_p95": 0.749}).advice is Chunk.KEEP
 
 
 @pytest.mark.parametrize(
