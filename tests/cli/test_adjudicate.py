@@ -24,6 +24,8 @@ from tests.approval.live import MODEL, LiveApi, live_api
 
 __all__ = ["captures", "sqlite_database"]
 
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
 runner = CliRunner()
 
 
@@ -32,19 +34,6 @@ def api(sqlite_database: Database, captures: Captures) -> Iterator[LiveApi]:
     given = Adjudicating(keyring=KEYRING, rubrics=RUBRICS, queued=("refusal",))
     with live_api(sqlite_database, captures, adjudication=given) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in (
-        "TIERGATE_TOKEN",
-        "TIERGATE_TOKEN_FILE",
-        "TIERGATE_URL",
-        "TIERGATE_STATE_DIR",
-        "TIERGATE_CONFIG",
-    ):
-        monkeypatch.delenv(name, raising=False)
 
 
 def ran(api: LiveApi, *arguments: str, scope: str = "label", given: str | None = None) -> Result:

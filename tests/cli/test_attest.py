@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,29 +19,7 @@ from service.store.database import Database, open_database
 from service.store.decisions import append, head_of
 from service.store.schema import decisions
 
-CONFIGURATION = """
-models:
-  m:
-    ladder:
-      - {tier: bf16, backends: ["http://127.0.0.1:9"]}
-      - {tier: w8a8, backends: ["http://127.0.0.1:9"]}
-"""
 ARTIFACT = "ab" * 32
-
-
-@pytest.fixture
-def config(tmp_path: Path) -> Path:
-    path = tmp_path / "tiergate.yaml"
-    path.write_text(CONFIGURATION)
-    return path
-
-
-@pytest.fixture
-def db(tmp_path: Path, config: Path) -> Iterator[Database]:
-    (tmp_path / ".tiergate").mkdir()
-    database = open_database(f"sqlite:///{tmp_path / '.tiergate' / 'tiergate.db'}", part="api")
-    yield database
-    database.close()
 
 
 def decide(db: Database, action: str = "approve", tier: str = "w8a8", **detail: Any) -> None:

@@ -18,21 +18,12 @@ from service.settings import load
 from service.store.corpus import Drawn, place_of, rank_of, seal_request, take_in
 from service.store.database import open_database
 
-CONFIGURATION = """
-models:
-  m:
-    ladder:
-      - {tier: bf16, backends: ["http://127.0.0.1:9"]}
-      - {tier: w8a8, backends: ["http://127.0.0.1:9"]}
-"""
-
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
-    path = tmp_path / "tiergate.yaml"
-    path.write_text(CONFIGURATION)
-    (tmp_path / ".tiergate").mkdir()
-    return path
+def config(config: Path) -> Path:
+    """With its state directory."""
+    (config.parent / ".tiergate").mkdir()
+    return config
 
 
 @pytest.fixture
@@ -192,7 +183,7 @@ def test_nothing_kept_says_what_fills_it(config: Path, batch: Path) -> None:
 
 
 def test_an_import_beyond_the_limit_is_refused_with_what_to_do(config: Path, batch: Path) -> None:
-    config.write_text(CONFIGURATION + "corpus: {max_bytes: 100B}\n")
+    config.write_text(config.read_text() + "corpus: {max_bytes: 100B}\n")
     found = ran(config, "import", "m", str(batch))
     assert found.exit_code == 2
     assert "corpus.max_bytes (100)" in found.stderr

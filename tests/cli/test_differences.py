@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 import typer
@@ -16,13 +15,7 @@ from tests.approval.live import MODEL, LiveApi, add_pairs
 
 __all__ = ["captures", "sqlite_api", "sqlite_database"]
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory without a token or a configuration of its own."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("TIERGATE_TOKEN", "TIERGATE_TOKEN_FILE", "TIERGATE_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 
 def ran(api: LiveApi, *arguments: str) -> Result:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import typer
@@ -22,16 +21,10 @@ from tests.ports import free_port
 
 __all__ = ["captures", "sqlite_api", "sqlite_database"]
 
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
 APPROVAL = f"/api/v1/models/{MODEL}/tiers/w8a8/approval"
 ARTIFACT = "ab" * 32
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory without a token of its own."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("TOKEN", "TOKEN_FILE", "URL", "STATE_DIR", "CONFIG"):
-        monkeypatch.delenv(f"TIERGATE_{name}", raising=False)
 
 
 def ran(url: str, *arguments: str, token: str = "") -> Result:

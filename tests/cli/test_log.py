@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,36 +11,18 @@ from sqlalchemy import delete, update
 from typer.testing import CliRunner, Result
 
 from service.cli import log
-from service.store.database import Database, open_database
+from service.store.database import Database
 from service.store.decisions import append, head_of
 from service.store.schema import decisions
 
-CONFIGURATION = """
-models:
-  m:
-    ladder:
-      - {tier: bf16, backends: ["http://127.0.0.1:9"]}
-      - {tier: w8a8, backends: ["http://127.0.0.1:9"]}
-"""
-
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
-    path = tmp_path / "tiergate.yaml"
-    path.write_text(CONFIGURATION)
-    return path
-
-
-@pytest.fixture
-def db(tmp_path: Path, config: Path) -> Iterator[Database]:
-    """The database of that configuration, with five decisions."""
-    (tmp_path / ".tiergate").mkdir()
-    database = open_database(f"sqlite:///{tmp_path / '.tiergate' / 'tiergate.db'}", part="api")
-    append(database, at=0.0, actor="ci", action="approve", model="m", tier="w8a8", detail={"reason": "a try"})
+def db(db: Database) -> Database:
+    """With five decisions."""
+    append(db, at=0.0, actor="ci", action="approve", model="m", tier="w8a8", detail={"reason": "a try"})
     for number in range(4):
-        append(database, at=60.0 + number, actor="guard", action="promote", model="n", tier="w4a16")
-    yield database
-    database.close()
+        append(db, at=60.0 + number, actor="guard", action="promote", model="n", tier="w4a16")
+    return db
 
 
 def ran(config: Path, *arguments: str) -> Result:

@@ -34,13 +34,10 @@ LIKE_IT = CONFIGURATION.partition("policy:\n")[2]
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with a configuration in force."""
-    for name in ("TIERGATE_CONFIG", "TIERGATE_STATE_DIR", "TIERGATE_DATABASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "tiergate.yaml").write_text(CONFIGURATION)
-    return tmp_path
+def place(elsewhere: Path) -> Path:
+    """The working directory, with a configuration in force."""
+    (elsewhere / "tiergate.yaml").write_text(CONFIGURATION)
+    return elsewhere
 
 
 @pytest.fixture

@@ -16,21 +16,9 @@ from tests.approval.live import ENOUGH, MODEL, LiveApi
 
 __all__ = ["captures", "shared_api", "sqlite_api", "sqlite_database"]
 
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
 runner = CliRunner()
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A directory without a token of its own."""
-    monkeypatch.chdir(tmp_path)
-    for name in (
-        "TIERGATE_TOKEN",
-        "TIERGATE_TOKEN_FILE",
-        "TIERGATE_URL",
-        "TIERGATE_STATE_DIR",
-        "TIERGATE_CONFIG",
-    ):
-        monkeypatch.delenv(name, raising=False)
 
 
 def ran(*arguments: str, **environ: str) -> Result:

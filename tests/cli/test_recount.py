@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,34 +12,16 @@ from typer.testing import CliRunner, Result
 
 from service.cli import recount
 from service.store import schema
-from service.store.database import Database, open_database
+from service.store.database import Database
 from service.store.tally_tables import stratum_sums, takings, tallies
 from tests.approval.live import add_pairs
 
-CONFIGURATION = """
-models:
-  m:
-    ladder:
-      - {tier: bf16, backends: ["http://127.0.0.1:9"]}
-      - {tier: w8a8, backends: ["http://127.0.0.1:9"]}
-"""
-
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
-    path = tmp_path / "tiergate.yaml"
-    path.write_text(CONFIGURATION)
-    return path
-
-
-@pytest.fixture
-def db(tmp_path: Path, config: Path) -> Iterator[Database]:
-    """The database of that configuration, with some evidence."""
-    (tmp_path / ".tiergate").mkdir()
-    database = open_database(f"sqlite:///{tmp_path / '.tiergate' / 'tiergate.db'}")
-    add_pairs(database, "w8a8", epoch="e", model="m", harm=2, clean=3)
-    yield database
-    database.close()
+def db(db: Database) -> Database:
+    """With some evidence."""
+    add_pairs(db, "w8a8", epoch="e", model="m", harm=2, clean=3)
+    return db
 
 
 def ran(*arguments: str) -> Result:

@@ -34,9 +34,8 @@ def reporting(
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in ("TIERGATE_TOKEN", "TIERGATE_TOKEN_FILE", "TIERGATE_CONFIG", "LC_ALL", "LC_MESSAGES", "LANG"):
+def _in_english(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)
 
 

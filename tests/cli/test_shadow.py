@@ -30,6 +30,8 @@ from tests.store.test_load_blocks import PLAN
 
 __all__ = ["captures", "sqlite_database"]
 
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
 runner = CliRunner()
 SHOWN: dict[str, Any] = {
     "plan": PLAN,
@@ -42,19 +44,6 @@ SHOWN: dict[str, Any] = {
     "columns": {},
 }
 GATE = {"gate": "slo", "tier": "w8a8", "shown": "failed", "reason": "miss share +0.05: above 0.01"}
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    for name in (
-        "TIERGATE_TOKEN",
-        "TIERGATE_TOKEN_FILE",
-        "TIERGATE_URL",
-        "TIERGATE_STATE_DIR",
-        "TIERGATE_CONFIG",
-    ):
-        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
