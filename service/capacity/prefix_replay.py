@@ -25,6 +25,10 @@ class Prompt:
     tenant: str = ""
     """Tenants share nothing: the same name of two is two blocks."""
 
+    def __post_init__(self) -> None:
+        if self.tokens < 1:
+            raise ValueError(f"a prompt has at least 1 token, got {self.tokens}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:

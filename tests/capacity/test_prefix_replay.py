@@ -165,6 +165,17 @@ def test_impossible_sizes_are_refused(unit: int, block: int, capacities: tuple[i
         replay([], unit=16, block=16)
 
 
+def test_a_prompt_of_nothing_is_none_and_one_request_reuses_nothing() -> None:
+    with pytest.raises(ValueError, match="at least 1 token"):
+        Prompt(tokens=0, named=(1,))
+    alone = replay([Prompt(tokens=40, named=(1, 2, 3))], unit=16, block=16)
+    assert (alone.prompts, alone.unlimited, alone.requests_hit, alone.knee) == (1, 0.0, 0.0, None)
+    nameless = replay([Prompt(tokens=7, named=())] * 2, unit=16, block=16)
+    assert (nameless.distinct, nameless.unlimited, nameless.knee) == (0, 0.0, None)
+    (split,) = split_pools([Prompt(tokens=7, named=())], unit=16, block=16, blocks=1)
+    assert (split.shared, split.own, split.blocks) == (0.0, 0.0, 1)
+
+
 def test_mooncake_s_conversations_are_what_a_cache_run_size_by_size_finds(suites: Path) -> None:
     """Whole named blocks, and the engine's own of 16 tokens, where the last of a prompt is in part."""
     with (suites / "traces/mooncake/conversation_trace.jsonl").open() as file:
