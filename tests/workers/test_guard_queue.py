@@ -13,12 +13,10 @@ from service.fleet import Route
 from service.settings import Settings, load
 from service.store.database import Database
 from service.store.decisions import Entry, read
-from service.store.pairs import record
 from service.store.routes import set_route
-from service.store.units import PairRow, Unit
 from tests.conftest import ValkeyServer
 from tests.workers.celery_parts import CeleryParts, configuration, until
-from tests.workers.guarding import Backends
+from tests.workers.guarding import Backends, judged
 from tests.workers.scripted import Reply
 from tests.workers.walk import MODEL
 
@@ -36,32 +34,7 @@ def parts(tmp_path: Path) -> Iterator[CeleryParts]:
 
 def harm(db: Database, settings: Settings, tier: str, *, at: float) -> None:
     """Pairs in which the tier fails what the baseline passes, as a worker records them."""
-    for number in range(40):
-        name = f"harm-{number}"
-        row = PairRow(
-            outcome="scored",
-            baseline_passed=True,
-            candidate_passed=False,
-            baseline_label="ok",
-            candidate_label="not_json",
-        )
-        unit = Unit(
-            capture_id=name,
-            model=MODEL,
-            tier=tier,
-            arm="candidate",
-            evaluator="structured_output",
-            version="1",
-            epoch=settings.epoch_of(MODEL, tier),
-            conversation=name,
-            stratum="s",
-            tenant="t",
-            digest="",
-            counted=True,
-            rows=(row,),
-            at=at,
-        )
-        record(db, capture_id=name, owner="w", units=(unit,), at=at)
+    judged(db, tier, harm=True, count=40, at=at, epoch=settings.epoch_of(MODEL, tier))
 
 
 def test_harm_is_rolled_back_within_a_minute_behind_100_000_replays_and_while_no_api_runs(
