@@ -26,6 +26,6 @@ def _seconds(environ: Mapping[str, str], name: str, default: str) -> float:
         seconds = float(given)
     except ValueError:
         seconds = 0.0
-    if not 0 < seconds < LONGEST:
+    if not 0 < seconds <= LONGEST:
         raise SystemExit(f"{name}={given}: expected a number of seconds, at most a day")
     return seconds
