@@ -67,7 +67,7 @@ def check(
     """
     settings = load_or_exit(config, make_key=False)
     from service.launch.ask import ask_all
-    from service.launch.check import Level, all_backends, backend_lines, setup_lines
+    from service.launch.check import Level, all_backends, backend_lines, guarded_backends, setup_lines
     from service.launch.check_corpus import corpus_lines
     from service.launch.check_recall import recall_lines
     from service.launch.check_stores import store_lines
@@ -75,7 +75,7 @@ def check(
 
     lines = [*setup_lines(settings), *corpus_lines(settings)]
     if not offline:
-        answers = ask_all(all_backends(settings))
+        answers = ask_all(all_backends(settings), guarded_backends(settings))
         asked = [*backend_lines(settings, answers), *recall_lines(settings, answers)]
         lines = [*asked, *store_lines(settings), *lines]
     for line in lines:

@@ -91,9 +91,16 @@ def _reload_proxy(running: Running) -> None:
 
 def _ask_backends(settings: Settings, *, go_on: bool) -> None:
     from service.launch.ask import ask_all
-    from service.launch.check import Level, all_backends, backend_lines, dead_baselines, setup_lines
+    from service.launch.check import (
+        Level,
+        all_backends,
+        backend_lines,
+        dead_baselines,
+        guarded_backends,
+        setup_lines,
+    )
 
-    answers = ask_all(all_backends(settings))
+    answers = ask_all(all_backends(settings), guarded_backends(settings))
     for line in [*backend_lines(settings, answers), *setup_lines(settings)]:
         if line.level is not Level.OK:
             typer.echo(str(line), err=True)

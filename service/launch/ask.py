@@ -15,6 +15,7 @@ import httpx
 from service.engines.asking import Page, ask_engine
 from service.engines.facts import EngineFacts
 from service.engines.pages import served_models
+from service.engines.pressure import pressure
 from service.fleet import Backend
 from service.reach import client_of, read_page
 
@@ -37,6 +38,8 @@ class Answered:
     models: Mapping[str, int | None]
     """With the longest context of each, None where it is not told."""
     engine: EngineFacts | None
+    tells_kv: bool | None = None
+    """Whether its metrics tell how full its KV cache is; None where that was not asked."""
 
     def engine_of(self, model: str) -> EngineFacts | None:
         """What it tells of itself as the server of one of its models."""
@@ -45,19 +48,23 @@ class Answered:
         return replace(self.engine, max_model_len=longest)
 
 
-def ask_all(backends: Iterable[Backend]) -> dict[Backend, Answered | Unusable]:
-    """Every distinct backend once."""
-    return asyncio.run(_ask_all(list(dict.fromkeys(backends))))
+def ask_all(
+    backends: Iterable[Backend], guarded: Iterable[Backend] = ()
+) -> dict[Backend, Answered | Unusable]:
+    """Every distinct backend once; those that are `guarded` for their KV cache as well."""
+    return asyncio.run(_ask_all(list(dict.fromkeys(backends)), frozenset(guarded)))
 
 
-async def _ask_all(backends: list[Backend]) -> dict[Backend, Answered | Unusable]:
+async def _ask_all(
+    backends: list[Backend], guarded: frozenset[Backend]
+) -> dict[Backend, Answered | Unusable]:
     gate = asyncio.Semaphore(AT_ONCE)
     async with asyncio.TaskGroup() as group:
 
         async def one(backend: Backend) -> Answered | Unusable:
             async with gate, client_of(backend, timeout=PATIENCE) as client:
                 try:
-                    return await _ask(client, backend)
+                    return await _ask(client, backend, is_guarded=backend in guarded)
                 except Unusable as error:
                     return error
 
@@ -65,7 +72,7 @@ async def _ask_all(backends: list[Backend]) -> dict[Backend, Answered | Unusable
     return {backend: task.result() for backend, task in tasks.items()}
 
 
-async def _ask(client: httpx.AsyncClient, backend: Backend) -> Answered:
+async def _ask(client: httpx.AsyncClient, backend: Backend, *, is_guarded: bool) -> Answered:
     async def get(path: str) -> Page:
         return await _get(client, path)
 
@@ -85,7 +92,11 @@ async def _ask(client: httpx.AsyncClient, backend: Backend) -> Answered:
         raise Unusable(
             "answers GET /v1/models with no list of models: no OpenAI-compatible server is there"
         ) from None
-    return Answered(models=models, engine=await ask_engine(get))
+    tells_kv = None
+    if is_guarded:
+        page = await get("/metrics")
+        tells_kv = page.status == 200 and pressure(page.text) is not None
+    return Answered(models=models, engine=await ask_engine(get), tells_kv=tells_kv)
 
 
 def _refused(backend: Backend, status: int) -> str:

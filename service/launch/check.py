@@ -55,6 +55,17 @@ def all_backends(settings: Settings) -> list[Backend]:
     ]
 
 
+def guarded_backends(settings: Settings) -> list[Backend]:
+    """Those whose KV cache the proxy is to go by."""
+    return [
+        backend
+        for ladder in settings.ladders.values()
+        if ladder.limits.kv_guard is not None
+        for tier in ladder.tiers
+        for backend in tier.backends
+    ]
+
+
 def backend_lines(settings: Settings, answers: Answers) -> list[Line]:
     """A line for each backend, and one for each tier whose replicas or engine are at odds."""
     lines: list[Line] = []
@@ -63,6 +74,7 @@ def backend_lines(settings: Settings, answers: Answers) -> list[Line]:
             for pool in (tier.backends, tier.shadow):
                 lines += [_backend_line(ladder, tier, backend, answers[backend]) for backend in pool]
         lines += _tier_lines(ladder, answers)
+        lines += _guard_lines(ladder, answers)
     return lines
 
 
@@ -149,6 +161,22 @@ def _engine_line(subject: str, tier: Tier, engine: EngineFacts) -> Line:
         text=f"declares kv_cache {declared_kv!r}, but {told}: correct `declares`, or start the server with"
         f" --kv-cache-dtype {declared_kv}",
     )
+
+
+def _guard_lines(ladder: Ladder, answers: Answers) -> list[Line]:
+    """Backends that tell nothing that a KV guard could go by."""
+    return [
+        _warn(
+            f"{ladder.model}/{tier.name} {backend.url}",
+            "limits.kv_guard is open here: its /metrics does not tell how full its KV cache is (vLLM's and"
+            " SGLang's do, llama.cpp's and TGI's do not); max_concurrency bounds it without",
+        )
+        for tier in ladder.tiers
+        for backend in tier.backends
+        if ladder.limits.kv_guard is not None
+        and isinstance(answer := answers[backend], Answered)
+        and answer.tells_kv is False
+    ]
 
 
 def _shared_lines(ladder: Ladder) -> list[Line]:

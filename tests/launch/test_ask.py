@@ -42,6 +42,23 @@ def refusal(backend: Backend) -> str:
 
 
 @pytest.mark.parametrize(
+    ("metrics", "told"),
+    [
+        ((200, "vllm:kv_cache_usage_perc 0.0\n"), True),
+        ((200, "llamacpp:requests_processing 0\n"), False),
+        ((404, "vllm:kv_cache_usage_perc 0.0\n"), False),
+    ],
+)
+def test_a_guarded_backend_is_asked_whether_it_tells_its_cache(metrics: tuple[int, str], told: bool) -> None:
+    with serving({**VLLM, "/metrics": metrics}) as url:
+        backend = Backend(url=url)
+        guarded, plain = ask_all([backend], [backend])[backend], ask(backend)
+    assert isinstance(guarded, Answered)
+    assert isinstance(plain, Answered)
+    assert (guarded.tells_kv, plain.tells_kv) == (told, None)
+
+
+@pytest.mark.parametrize(
     ("pages", "engine"),
     [
         (VLLM, vllm_facts("fp8_e5m2", 93184)),

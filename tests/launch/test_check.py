@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from service.engines.facts import EngineFacts
+from service.fleet import KvGuard
 from service.launch.ask import Answered, Unusable
 from service.launch.check import (
     Answers,
@@ -17,6 +18,7 @@ from service.launch.check import (
     all_backends,
     backend_lines,
     dead_baselines,
+    guarded_backends,
     setup_lines,
 )
 from service.settings import Settings, load
@@ -92,6 +94,23 @@ def test_every_backend_has_one_line_with_engine_version_and_kv_cache(configured:
     ]
     assert len(lines) == 3
     assert str(lines[0]).startswith("ok    qwen/bf16 http://a:1: ")
+
+
+def test_a_guard_of_a_cache_that_is_not_told_is_warned_of(configured: Configured) -> None:
+    settings = configured()
+    model = settings.ladders["qwen"]
+    guarded = replace(model, limits=replace(model.limits, kv_guard=KvGuard(above=0.9, below=0.8)))
+    settings = replace(settings, ladders={"qwen": guarded})
+    told_of = {
+        "a": Answered(models={"qwen": None}, engine=VLLM, tells_kv=True),
+        "b": Answered(models={"qwen": None}, engine=VLLM, tells_kv=False),
+    }
+    (line,) = told(backend_lines(settings, answering(settings, **told_of)), Level.WARN)
+    assert line.startswith("qwen/fp8kv http://b:1: limits.kv_guard is open here")
+    assert {each.url for each in guarded_backends(settings)} == {"http://a:1", "http://b:1"}
+    unguarded = configured()
+    assert guarded_backends(unguarded) == []
+    assert told(backend_lines(unguarded, answering(unguarded, **told_of)), Level.WARN) == []
 
 
 def test_a_dead_backend_fails_with_its_reason(configured: Configured) -> None:
