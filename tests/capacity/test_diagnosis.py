@@ -42,6 +42,28 @@ def test_causes_have_evidence_of_their_own(told: dict[str, Any], causes: list[Ca
     assert all(each.evidence and each.experiment and each.hurts for each in found)
 
 
+@pytest.mark.parametrize(
+    ("told", "causes"),
+    [
+        ({**SLOW_FIRST, "waiting": 1.0}, [Cause.QUEUE]),
+        ({**SLOW_FIRST, "waiting": 0.999}, [Cause.PREFILL]),
+        ({**SLOW_FIRST, "waiting": 1.0, "prefix_rate": 0.249}, [Cause.QUEUE, Cause.CACHE]),
+        ({**SLOW_FIRST, "waiting": 1.0, "prefix_rate": 0.25}, [Cause.QUEUE]),
+        ({**SLOW_NEXT, "tpot_alone": 0.08}, [Cause.BATCH]),
+        ({**SLOW_NEXT, "tpot_alone": 0.0801}, [Cause.BANDWIDTH]),
+        ({"kv_usage": 0.9, "weights_share": 0.7, "waste_share": 0.1}, [Cause.KV]),
+        ({"kv_usage": 0.9, "weights_share": 0.701, "waste_share": 0.1}, [Cause.KV, Cause.WEIGHTS]),
+        ({"kv_usage": 0.9, "weights_share": 0.7, "waste_share": 0.101}, [Cause.KV, Cause.FRAGMENTATION]),
+        ({"kv_usage": 0.899, "weights_share": 0.8}, []),
+        ({"ttft_p95": 1.5, "ttft_limit": 1.5, "waiting": 9.0}, []),
+        ({"utilisation": 0.5}, []),
+        ({"failed_share": 0.01}, []),
+    ],
+)
+def test_a_bound_belongs_to_one_side(told: dict[str, Any], causes: list[Cause]) -> None:
+    assert [each.cause for each in diagnose(Signals(**told))] == causes
+
+
 def test_a_cause_tells_its_figures() -> None:
     (found,) = diagnose(Signals(**SLOW_FIRST, waiting=4.0, running=16.0))
     assert found.hurts == "P95 of TTFT is 3000 ms, its limit 1500 ms"

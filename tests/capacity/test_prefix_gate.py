@@ -64,6 +64,10 @@ def test_a_full_cache_that_evicts_and_jitters_thrashes() -> None:
     assert judge(window(0.9, evictions=10, jitter=0.2)).advice is Advice.THRASHING
     assert judge(window(0.9, evictions=10, jitter=0.05)).advice is Advice.DIMINISHING
     assert judge(window(0.9, evictions=0, jitter=0.2)).advice is Advice.DIMINISHING
+    assert judge(window(0.9, evictions=1, jitter=0.10)).advice is Advice.DIMINISHING
+    assert judge(window(0.9, evictions=1, jitter=0.1001)).advice is Advice.THRASHING
+    assert judge(window(0.9, evictions=1, jitter=0.2, prefill_share=0.9)).advice is Advice.THRASHING
+    assert judge(window(0.85, evictions=1, jitter=0.2)).advice is Advice.LINEAR
     assert any("thrashing is not ruled out" in doubt for doubt in judge(window(0.9)).doubts)
 
 
@@ -76,6 +80,7 @@ def test_less_than_a_day_waits() -> None:
 
 def test_what_must_hold_first_is_a_doubt_where_it_does_not() -> None:
     assert judge(window(0.5)).doubts == ()
+    assert judge(window(0.5, prefix_tokens=512, prefixes=10, concurrency=8.0)).doubts == ()
     doubts = judge(window(0.5, prefix_tokens=511, prefixes=9, concurrency=7.5)).doubts
     assert [doubt.split(":")[0] for doubt in doubts] == [
         "prefixes of 511 tokens",
