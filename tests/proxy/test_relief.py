@@ -212,9 +212,11 @@ async def test_short_prompts_go_first_and_long_ones_have_their_turn(
         (b"\xff" * 300, True),
         (b"[" + b"1," * 300 + b"1]", True),
         (None, True),
+        (json.dumps({"prompt": "x", "image": "y" * 200_000}).encode(), False),
+        (json.dumps({"prompt": "x", "image": "y" * 300_000}).encode(), True),
     ],
 )
-def test_what_cannot_be_read_counts_as_long_and_what_is_small_is_not_read(
+def test_what_cannot_be_read_or_is_large_counts_as_long_and_what_is_small_is_not_read(
     plain: bytes | None, long: bool
 ) -> None:
     assert exceeds(plain, 100) is long

@@ -15,6 +15,9 @@ from service.proxy.entry.prompts import FEWEST_BYTES_PER_TOKEN, OUTPUT_WORDS, ou
 from service.proxy.entry.surface import Surface
 from service.proxy.http.errors import Refusal, too_large
 
+MOST_READ = 256 * 1024
+"""Bytes of a body that is read to tell a short prompt from a long one: some milliseconds."""
+
 _OUTPUT_WORDS = frozenset(word.encode() for word in OUTPUT_WORDS)
 
 
@@ -101,10 +104,13 @@ class Guard:
 
 
 def exceeds(plain: bytes | None, tokens: int) -> bool:
-    """Whether the prompt of a body is estimated at more; where it cannot be read, so it is taken to be."""
+    """Whether a prompt is estimated at more; that of a body that cannot be read, or is large, is taken to be.
+
+    Nothing is refused by it, so that it may not hold up everybody else: it reads no more than `MOST_READ`.
+    """
     if plain is not None and len(plain) <= tokens * FEWEST_BYTES_PER_TOKEN:
         return False
-    content = None if plain is None else admission.read_json(plain)
+    content = None if plain is None or len(plain) > MOST_READ else admission.read_json(plain)
     return not isinstance(content, dict) or prompt_of(content).tokens > tokens
 
 
