@@ -24,11 +24,10 @@ from service.store.kept_answers import mark_scored, to_score
 from service.store.pairs import record_again
 from service.store.units import Arm, PairOutcome, PairRow, Unit
 from service.wire import NotARequest
-from workers.judge import judge
 from workers.kept import Compared, Kept, open_kept
 from workers.probes import RECALL
 from workers.replay import Bench
-from workers.units import Scoring, judged_under, row_of
+from workers.units import Scoring, judged_row, judged_under, questions_for
 
 log = logging.getLogger("tiergate.worker")
 
@@ -119,7 +118,7 @@ def _units(capture_id: str, kept: Kept, scoring: Scoring, carried: Carried) -> I
         for evaluator in scoring.evaluators:
             if evaluator.name == RECALL and not compared.comparison.probed:
                 continue
-            questions = _questions(kept, evaluator)
+            questions = questions_for(evaluator, kept.request, kept.questions)
             if not questions and evaluator.name in scoring.onlookers:
                 continue
             rows = tuple(_rows(kept, compared, evaluator, questions, scoring))
@@ -144,16 +143,6 @@ def _units(capture_id: str, kept: Kept, scoring: Scoring, carried: Carried) -> I
             )
 
 
-def _questions(kept: Kept, evaluator: Evaluator) -> Mapping[int, Request]:
-    if evaluator.name == RECALL:
-        return kept.questions
-    try:
-        applies = evaluator.applies(kept.request)
-    except Exception:
-        applies = True  # `judge` meets the same error and makes it `Unscored(bug)`
-    return {0: kept.request} if applies else {}
-
-
 def _rows(
     kept: Kept,
     compared: Compared,
@@ -167,14 +156,9 @@ def _rows(
         baseline, candidate = compared.comparison.slots(kept.baseline, item)
         if baseline not in kept.outcomes or candidate not in kept.outcomes:
             continue
-        judged = judge(
-            evaluator,
-            question,
-            kept.outcomes[baseline],
-            kept.outcomes[candidate],
-            seconds=scoring.seconds_per_answer,
-        )
-        yield row_of(judged, item=item, origin=_origin(kept, compared, item))
+        pair = (kept.outcomes[baseline], kept.outcomes[candidate])
+        origin = _origin(kept, compared, item)
+        yield judged_row(evaluator, question, pair, item=item, origin=origin, scoring=scoring)
 
 
 def _origin(kept: Kept, compared: Compared, item: int) -> str:

@@ -144,17 +144,21 @@ def _questions(opened: Opened, evaluator: Evaluator) -> Mapping[int, Request]:
     """What the evaluator judges, by item: recall the probes, the others the request itself."""
     if opened.plan.rejected:
         return {}
+    return questions_for(evaluator, opened.request, dict(enumerate(opened.questions, 1)))
+
+
+def questions_for(
+    evaluator: Evaluator, request: Request, probes: Mapping[int, Request]
+) -> Mapping[int, Request]:
+    """What an evaluator judges of a request and its recall questions, by item; empty when nothing."""
     if evaluator.name == RECALL:
-        return dict(enumerate(opened.questions, 1))
-    return {0: opened.request} if _applies(evaluator, opened.request) else {}
-
-
-def _applies(evaluator: Evaluator, request: Request) -> bool:
+        return probes
     try:
-        return evaluator.applies(request)
+        applies = evaluator.applies(request)
     except Exception:
         # Due, and then `score_pair` meets the same error and makes it `Unscored(bug)`, which is counted.
-        return True
+        applies = True
+    return {0: request} if applies else {}
 
 
 def _claim(
@@ -198,11 +202,25 @@ def _rows(
             mixture = Unscored(reason=UnscoredReason.MIXED_ARTIFACT, detail=why)
             yield row_of(mixture, item=item, origin=_origin(plan, comparison, item), own_stratum=own)
             continue
-        baseline, candidate = comparison.slots(plan.baseline, item)
-        judged = judge(
-            evaluator, question, outcomes[baseline], outcomes[candidate], seconds=scoring.seconds_per_answer
+        pair = tuple(outcomes[slot] for slot in comparison.slots(plan.baseline, item))
+        yield judged_row(
+            evaluator, question, pair, item=item, origin=_origin(plan, comparison, item), scoring=scoring
         )
-        yield row_of(judged, item=item, origin=_origin(plan, comparison, item), own_stratum=own)
+
+
+def judged_row(
+    evaluator: Evaluator,
+    question: Request,
+    pair: tuple[Outcome, ...],
+    *,
+    item: int,
+    origin: str,
+    scoring: Scoring,
+) -> PairRow:
+    """Judge a pair, the baseline's outcome first, and write it down; as at first, so whenever it is again."""
+    baseline, candidate = pair
+    judged = judge(evaluator, question, baseline, candidate, seconds=scoring.seconds_per_answer)
+    return row_of(judged, item=item, origin=origin, own_stratum=_own_stratum(question))
 
 
 def _own_stratum(question: Request) -> str:

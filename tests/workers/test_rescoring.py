@@ -13,6 +13,7 @@ from evaluators.exchange import Answer, Fault, Format, Request
 from evaluators.score import Score
 from service.decision.policy import Units
 from service.decision.tally import Tally
+from service.store.breakdown import read_strata
 from service.store.capture import Keyring
 from service.store.corpus_plan import CorpusPlan
 from service.store.database import Database
@@ -28,11 +29,14 @@ from tests.workers.walk import (
     SCORING,
     BenchMaker,
     always,
+    exchange,
     orders,
+    question,
     ship,
     tier,
 )
 from workers.drawing import Drawing
+from workers.probes import RECALL, Probing
 from workers.replay import Bench, replay_batch
 from workers.rescoring import Rescored, rescore
 
@@ -112,6 +116,34 @@ def test_they_count_in_the_new_epoch_as_the_new_version_judges_them(scored, db: 
     assert after["refusal"].n == 5
     assert found(db, "next epoch of bf16", of="bf16", arm="control")["structured_output"].n == 5
     assert found(db, "epoch of w4a16")["structured_output"] == before
+    assert recount(db).equal
+
+
+def test_recall_questions_are_in_the_strata_of_their_depth_again(
+    valkey: ValkeyServer, bench_of: BenchMaker, backend: Backends, db: Database
+) -> None:
+    facts = {"access code of the blue room": "QX48213", "invoice number of the May delivery": "INV-20391"}
+    between = " Nothing else happened that day." * 30
+    prose = f"{between} ".join(f"The {key} is {value}." for key, value in facts.items())
+    baseline, other = backend(always(" and ".join(facts.values()))), backend(always("I do not know."))
+    tiers = (tier("bf16", None, shadow=baseline.url), tier("w4a16", other.url))
+    drawing = Drawing(plan=CorpusPlan(per_stratum=0), answers=1.0, salt=b"s")
+    bench = bench_of(*tiers, drawing=drawing, probing=Probing(per_capture=2, min_context_chars=50))
+    captured = exchange(question(f"{prose}\n\nSum it up."))
+    replay_batch(bench, ship(valkey.url, [captured]), delivery="1")
+    for name in ("bf16", "w4a16"):
+        write_facts(db, name, f"epoch of {name}")
+    write_next(db)
+    assert rescore(bench_of(*tiers, scoring=lambda db: UPGRADED)).captures == 1
+
+    def depths(epoch: str) -> dict[str, int]:
+        standing = read_strata(db, MODEL, "w4a16", epoch)
+        recall = [each for each in standing if each.evaluator == RECALL and "depth=" in each.stratum]
+        return {each.stratum: each.sums.harm for each in recall}
+
+    before = depths("epoch of w4a16")
+    assert before == {"depth=first-quarter": 1, "depth=last-quarter": 1}
+    assert depths("next epoch of w4a16") == before
     assert recount(db).equal
 
 
