@@ -314,6 +314,17 @@ def test_connections_that_we_could_not_make_are_no_fault_of_the_tier() -> None:
     assert reckon(PLAN, requests, slo=SLO).invalid[0].startswith(OUT_OF_FILES)
 
 
+def test_times_that_contradict_one_another_make_the_block_invalid() -> None:
+    """So far from zero that a double has no microseconds any more: its sums are no sums."""
+    absurd = replace(timed(0, 20.1, tokens=4), first_token=1e12 / 3 + 0.1, last_token=1e12 + 0.77)
+    figures = reckon(PLAN, [absurd, *steady()], slo=SLO)
+    assert figures.identity_error > 1e-6
+    assert any(reason.startswith("times_contradict") for reason in figures.invalid)
+    assert not any(
+        reason.startswith("times_contradict") for reason in reckon(PLAN, steady(), slo=SLO).invalid
+    )
+
+
 def test_requests_sent_before_are_repeated() -> None:
     requests = [replace(each, request=each.ordinal % 600) for each in steady()]
     assert reckon(PLAN, requests, slo=SLO).repeated == 500
