@@ -23,6 +23,7 @@ from service.store.ledger import account
 from service.store.routes import set_route
 from service.store.schema import captures, units
 from tests.conftest import ValkeyServer
+from tests.patience import PATIENCE
 from tests.workers.celery_parts import CeleryParts, configuration, until
 from tests.workers.scripted import Asked, Reply, Script, ScriptedBackend
 from tests.workers.walk import BROKEN, GOOD, MODEL, orders, ship
@@ -194,24 +195,31 @@ def test_a_worker_goes_on_when_redis_was_away(
     until(lambda: account(db).processed == 5, 60, lambda: worker.log)
 
 
-def test_a_worker_goes_on_when_redis_was_full(
+def test_a_worker_goes_on_when_redis_took_no_writes(
     own_valkey: ValkeyServer, db: Database, configured: Configure, backend: Backends
 ) -> None:
     server = backend(lambda asked: Reply(text=GOOD))
     worker = configured(own_valkey, server.url, server.url).worker("-Q", "replay,guard", "-c", "1")
     with own_valkey.client() as client:
-        worker.process.send_signal(signal.SIGSTOP)
-        ids = ship(own_valkey.url, orders(2))
-        client.config_set("maxmemory", 1)
-        worker.process.send_signal(signal.SIGCONT)
-        worker.wait_for("command not allowed when used memory > 'maxmemory'")
-        client.config_set("maxmemory", 0)
-        ship(own_valkey.url, orders(3))
-        until(lambda: account(db).processed >= 3, 60, lambda: worker.log)
-        # As if two minutes had passed: the message that was taken then is gone.
-        client.zadd("tiergate:captures:due", dict.fromkeys(ids, time.time()), xx=True)
-    enqueue(own_valkey.url, "workers.tasks.sweep")
-    until(lambda: account(db).processed == 5, 60, lambda: worker.log)
+        for number, (refuse, take, told) in enumerate(
+            (
+                ("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", "used memory > 'maxmemory'"),
+                ("REPLICAOF 127.0.0.1 9", "REPLICAOF NO ONE", "read only replica"),
+            ),
+            start=1,
+        ):
+            worker.process.send_signal(signal.SIGSTOP)
+            ids = ship(own_valkey.url, orders(2))
+            client.execute_command(*refuse.split())
+            worker.process.send_signal(signal.SIGCONT)
+            worker.wait_for(told)
+            client.execute_command(*take.split())
+            ids += ship(own_valkey.url, orders(3))
+            until(lambda done=5 * number - 2: account(db).processed >= done, PATIENCE, lambda: worker.log)
+            # As if two minutes had passed: a message that was taken then is gone.
+            client.zadd("tiergate:captures:due", dict.fromkeys(ids, time.time()), xx=True)
+            enqueue(own_valkey.url, "workers.tasks.sweep")
+            until(lambda done=5 * number: account(db).processed == done, PATIENCE, lambda: worker.log)
     assert worker.process.poll() is None
 
 
