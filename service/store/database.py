@@ -42,6 +42,14 @@ from service.store import token_tables as token_tables
 
 _BUSY_SECONDS = 20.0
 _CONNECT_SECONDS = 5
+_SILENCE = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
+"""Seconds, and of the last one milliseconds, after which a PostgreSQL whose host fell silent is given up; the
+kernel would wait for two hours, and a worker with it. What the URL says goes before."""
 _OLDEST_SQLITE = (3, 35, 0)  # RETURNING
 _HOW = "write sqlite:////path/to/tiergate.db or postgresql://user:password@host/name"
 
@@ -223,7 +231,8 @@ def _engine(url: URL) -> Engine:
         return sqlalchemy.create_engine(
             url,
             pool_pre_ping=True,
-            connect_args={"connect_timeout": _CONNECT_SECONDS, "application_name": "tiergate"},
+            connect_args={"connect_timeout": _CONNECT_SECONDS, "application_name": "tiergate"}
+            | {name: value for name, value in _SILENCE.items() if name not in url.query},
         )
     engine = sqlalchemy.create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
 
