@@ -142,7 +142,7 @@ def _find_blocked(
             model=target.model,
             tier=target.tier,
             basis=target.basis,
-            place={"project": project, "deployment": deployment},
+            place={"project": project, "deployment": deployment, "represented_as": target.represented_as},
             now=now,
             reopens=frozenset(),
         )

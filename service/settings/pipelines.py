@@ -66,6 +66,11 @@ class DeploymentShape(TargetShape):
     environment: Annotated[str, Field(min_length=1, max_length=255)] = Field(
         description="Whose deployments wait for approvals."
     )
+    represented_as: Annotated[str, Field(min_length=1, max_length=255)] | None = Field(
+        default=None,
+        description="User, group or role that is approved as, where several rules of the environment fit the "
+        "token's user.",
+    )
 
 
 class GithubShape(Shape):
@@ -126,7 +131,7 @@ def _github(
     shape: GithubShape, ladders: Mapping[str, Ladder], beside: Path, findings: Findings
 ) -> GithubTerms:
     place = (*PLACE, "github")
-    named = [(each.repository.lower(), each.environment) for each in shape.environments]
+    named = [(each.repository.lower(), each.environment.lower()) for each in shape.environments]
     return GithubTerms(
         url=shape.url,
         app=shape.app,
@@ -176,7 +181,12 @@ def _targets(
         here = (*place, index)
         if name in found:
             findings.add(here, f"{name[1]!r} of {name[0]} stands in this list twice")
-        found[name] = GateTarget(model=shape.model, tier=shape.tier, basis=shape.basis)
+        found[name] = GateTarget(
+            model=shape.model,
+            tier=shape.tier,
+            basis=shape.basis,
+            represented_as=shape.represented_as if isinstance(shape, DeploymentShape) else None,
+        )
         ladder = ladders.get(shape.model)
         if ladder is None:
             meant = nearest(shape.model, ladders) if ladders else "none"

@@ -20,6 +20,8 @@ class GateTarget:
     tier: str
     basis: str = "approval"
     """`approval` or `verdict`."""
+    represented_as: str | None = None
+    """Of a deployment on GitLab: as whom it is decided; None: as GitLab takes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ class GithubTerms:
     secret: str = field(repr=False)
     """Of the App's webhook."""
     environments: Mapping[tuple[str, str], GateTarget]
-    """By repository (OWNER/NAME, in lower case) and environment."""
+    """By repository (OWNER/NAME) and environment, both in lower case: to GitHub case is no difference."""
     wait_seconds: float = 86_400.0
     """How long a run waits for a decision; then it is rejected as inconclusive."""
     ca: str | None = None

@@ -42,7 +42,7 @@ def named(minimal: dict[str, Any]) -> dict[str, str]:
 
 
 def github(minimal: dict[str, Any], **changes: object) -> dict[str, Any]:
-    rule = {"repository": "Org/App", "environment": "production", **named(minimal)}
+    rule = {"repository": "Org/App", "environment": "Production", **named(minimal)}
     shape = {"app": "Iv1abc", "private_key_file": "app.pem", "secret_file": "hook", "environments": [rule]}
     return {**minimal, "pipelines": {"github": {**shape, **changes}}}
 
@@ -54,7 +54,9 @@ def gitlab(minimal: dict[str, Any], **changes: object) -> dict[str, Any]:
         "token_file": "token",
         "secret_file": "hook",
         "checks": [{**rule, "check": "tiergate"}],
-        "deployments": [{**rule, "environment": "production", "basis": "verdict"}],
+        "deployments": [
+            {**rule, "environment": "production", "basis": "verdict", "represented_as": "Quality"}
+        ],
     }
     return {**minimal, "pipelines": {"gitlab": {**shape, **changes}}}
 
@@ -80,7 +82,9 @@ def test_a_gitlab_is_read_from_its_files(minimal: dict[str, Any], loaded: Loaded
     assert (found.url, found.token, found.secret) == ("https://gitlab.example", "glpat-abc", "hook secret")
     assert found.checks == {("group/sub/app", "tiergate"): GateTarget(**named(minimal))}
     assert found.deployments == {
-        ("group/sub/app", "production"): GateTarget(**named(minimal), basis="verdict")
+        ("group/sub/app", "production"): GateTarget(
+            **named(minimal), basis="verdict", represented_as="Quality"
+        )
     }
     assert "glpat" not in repr(found)
 

@@ -62,7 +62,7 @@ def _owe(desk: Desk, terms: GithubTerms, payload: Reader, delivery: str) -> Aske
     repository = payload.text("repository", "full_name")
     environment = payload.text("environment")
     run = run_of(payload.text("deployment_callback_url", longest=1000), terms.url, repository)
-    target = terms.environments.get((repository.lower(), environment))
+    target = terms.environments.get((repository.lower(), environment.lower()))
     if target is None:
         raise Problem(
             422,
@@ -80,7 +80,7 @@ def _owe(desk: Desk, terms: GithubTerms, payload: Reader, delivery: str) -> Aske
         desk.db,
         tool=GITHUB,
         # The delivery's id is no part of what is signed: whoever replays a request can write another.
-        key=(repository.lower(), str(run), environment, str(payload.number("deployment", "id"))),
+        key=(repository.lower(), str(run), environment.lower(), str(payload.number("deployment", "id"))),
         delivery=delivery,
         model=target.model,
         tier=target.tier,

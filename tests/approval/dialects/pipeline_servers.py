@@ -113,6 +113,7 @@ class GitlabServer:
     of_others: set[int] = field(default_factory=set)
     """Deployments that wait for somebody else's approval as well."""
     decided: list[tuple[str, int, str, str]] = field(default_factory=list)
+    as_whom: list[str | None] = field(default_factory=list)
 
     def answer(self, method: str, path: str, headers: Mapping[str, str], body: Any) -> Reply:
         if headers.get("private-token") != "glpat-1":
@@ -137,6 +138,7 @@ class GitlabServer:
                     if deployment not in self.of_others:
                         waiting.remove(deployment)
                     self.decided.append((project, deployment, body["status"], body["comment"]))
+                    self.as_whom.append(body.get("represented_as"))
                     return 201, {"status": body["status"]}, {}
             return 400, {"message": "this deployment is not blocked"}, {}
         return 404, {}, {}

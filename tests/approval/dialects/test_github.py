@@ -134,6 +134,13 @@ def test_a_run_waits_is_told_how_it_stands_and_goes_on_once_approved(walk: Walk)
     assert len(walk.github.decisions) == 1
 
 
+def test_an_environment_is_the_same_in_any_case_and_is_answered_by_its_own_name(walk: Walk) -> None:
+    walk.approve()
+    assert walk.deliver(walk.payload(environment="Production")).json() == {"noted": "new"}
+    walk.guard()
+    assert [(name, state) for name, state, _ in walk.github.decisions] == [("Production", "approved")]
+
+
 def test_a_rejected_tier_rejects_the_run(walk: Walk) -> None:
     walk.api.record("w8a8", harm=200)
     walk.deliver(walk.payload())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -155,6 +155,7 @@ def test_deployments_that_wait_are_approved_once_the_tier_is(walk: Walk) -> None
     walk.guard(after=30)
     told = [(project, deployment, status) for project, deployment, status, _ in walk.gitlab.decided]
     assert sorted(told) == [("group/serving", 41, "approved"), ("group/serving", 42, "approved")]
+    assert walk.gitlab.as_whom == [None, None]
     assert all("was approved by test-approve" in comment for *_, comment in walk.gitlab.decided)
     walk.guard(after=30)
     assert len(walk.gitlab.decided) == 2
@@ -170,6 +171,17 @@ def test_deployments_that_nobody_else_approves_hide_none_that_come_later(walk: W
     told = [deployment for _, deployment, _, _ in walk.gitlab.decided]
     assert 500 in told
     assert len(told) == len(set(told)) == 101  # one more was seen once the latest waited no more
+
+
+def test_a_deployment_is_decided_as_whom_the_configuration_says(walk: Walk) -> None:
+    terms = walk.answerer.terms
+    assert terms.gitlab is not None
+    as_whom = {("group/serving", "production"): replace(TARGET, represented_as="Quality")}
+    walk.answerer.terms = replace(terms, gitlab=replace(terms.gitlab, deployments=as_whom))
+    walk.gitlab.blocked[("group/serving", "production")] = [41]
+    walk.approve()
+    walk.guard()
+    assert walk.gitlab.as_whom == ["Quality"]
 
 
 def test_deployments_of_a_rejected_tier_are_rejected(walk: Walk) -> None:

@@ -50,10 +50,15 @@ class Gitlab:
 
     def decide(self, place: Mapping[str, Any], *, approved: bool, comment: str) -> None:
         """Approve or reject one deployment."""
+        known_as = place.get("represented_as")
         self._sender.ask(
             "POST",
             f"/projects/{quote(str(place['project']), safe='')}"
             f"/deployments/{int(place['deployment'])}/approval",
             done=DONE,
-            body={"status": "approved" if approved else "rejected", "comment": comment},
+            body={
+                "status": "approved" if approved else "rejected",
+                "comment": comment,
+                **({} if known_as is None else {"represented_as": known_as}),
+            },
         )
