@@ -8,6 +8,7 @@ from service.approval.schemas import ApprovalBody
 from service.decision.ladder import next_lower_rung
 from service.decision.ramp import Promotion, handed_over, with_share
 from service.decision.verdict import Decision
+from service.engines.artifact import bare
 from service.fleet import Route, Tier
 from service.store.approvals import Approval
 from service.store.standing import Rung, Standing
@@ -71,7 +72,7 @@ def artifact_of(tier: Tier, asked: str | None) -> str | None:
     declared = tier.declares.get("artifact")
     if asked is None:
         return declared
-    if declared is not None and asked.removeprefix("sha256:") != declared.removeprefix("sha256:"):
+    if declared is not None and bare(asked) != bare(declared):
         raise Problem(
             409,
             "artifact_mismatch",

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from service.engines.artifact import bare
 from service.store.chain import Head, Row, canonical
 
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -45,7 +46,7 @@ class Attested:
 def statement_of(row: Row, head: Head, *, issued_at: float) -> bytes:
     """The statement as canonical JSON."""
     detail = json.loads(row.detail)
-    artifact = _bare(detail.get("artifact"))
+    artifact = _artifact(detail)
     subjects = [{"name": f"decision-log/{row.seq}", "digest": {"sha256": row.digest}}]
     if artifact is not None:
         subjects.insert(0, {"name": f"{row.model}/{row.tier}", "digest": {"sha256": artifact}})
@@ -100,17 +101,18 @@ def read_statement(payload: bytes) -> Attested:
         row=row,
         head=head,
         issued_at=issued_at,
-        artifact=_bare(detail.get("artifact")),
+        artifact=_artifact(detail),
         expires_at=detail.get("expires_at"),
         evidence_age=_age(detail),
     )
+
+
+def _artifact(detail: Mapping[str, Any]) -> str | None:
+    named = detail.get("artifact")
+    return bare(named) if named else None
 
 
 def _age(detail: Mapping[str, Any]) -> float | None:
     verdict = detail.get("verdict")
     age = verdict.get("age_seconds") if isinstance(verdict, Mapping) else None
     return None if age is None else float(age)
-
-
-def _bare(digest: str | None) -> str | None:
-    return digest.strip().lower().removeprefix("sha256:") if digest else None

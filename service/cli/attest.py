@@ -181,9 +181,11 @@ def _is_about(row: Row, tier: str) -> bool:
 
 def _objection(attested: Attested, artifact: str | None, now: float) -> str | None:
     """What is against rolling out the artifact on the word of this statement."""
+    from service.engines.artifact import bare
+
     if artifact is None:
         return None
-    asked = artifact.strip().lower().removeprefix("sha256:")
+    asked = bare(artifact)
     if attested.row.action != "approve":
         return f"it is a {attested.row.action!r}, no approval"
     if attested.artifact is None:

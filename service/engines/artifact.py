@@ -29,6 +29,11 @@ _OTHERS = frozenset({"artifact", "engine"})
 Value = str | list["Value"] | dict[str, "Value"]
 
 
+def bare(digest: str) -> str:
+    """A sha256 as it is compared with another: without its prefix, in lower case."""
+    return digest.strip().lower().removeprefix("sha256:")
+
+
 class ArtifactUnclear(ValueError):
     """A declaration from which no artifact can be told; says where and what was expected."""
 

@@ -188,6 +188,8 @@ def test_the_declared_artifact_is_taken_and_held_to() -> None:
     tier = Tier(name="w8a8", model="m", backends=(), declares={"artifact": "sha256:ab"})
     assert artifact_of(tier, None) == "sha256:ab"
     assert artifact_of(tier, "ab") == "ab"
+    shouted = Tier(name="w8a8", model="m", backends=(), declares={"artifact": "AB"})
+    assert artifact_of(shouted, "sha256:ab") == "sha256:ab"
     with pytest.raises(Problem):
         artifact_of(tier, "cd")
     assert artifact_of(Tier(name="w8a8", model="m", backends=()), "cd") == "cd"

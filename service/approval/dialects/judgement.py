@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from service.decision.verdict import Decision, Finding
+from service.engines.artifact import bare
 from service.moments import moment
 from service.store.approvals import Approval
 from service.store.standing import Rung
@@ -78,7 +79,7 @@ def judge(rung: Rung, *, artifact: str | None, basis: Basis, policy: str, now: f
     evidence, verdict = rung.evidence, rung.verdict
     assert evidence is not None, "the baseline has no evidence"
     assert verdict is not None, "the baseline has no verdict"
-    judged, asked = bare(_artifact(rung)), bare(artifact)
+    judged, asked = _artifact(rung), bare(artifact) if artifact else None
     state, reason = _state(rung, judged=judged, asked=asked, basis=basis, now=now)
     return Judgement(
         state=state,
@@ -98,11 +99,6 @@ def judge(rung: Rung, *, artifact: str | None, basis: Basis, policy: str, now: f
     )
 
 
-def bare(digest: str | None) -> str | None:
-    """A sha256 without its prefix, in lower case; None for none."""
-    return digest.strip().lower().removeprefix("sha256:") if digest else None
-
-
 def one_sentence(text: str) -> str:
     """The text in one line, bounded, with an end."""
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
@@ -115,7 +111,8 @@ def _artifact(rung: Rung) -> str | None:
     """What the evidence of this epoch is about: an approval of another one names what was measured then."""
     approval, verdict = rung.approval, rung.verdict
     named = approval.artifact if approval and verdict and approval.epoch == verdict.epoch else None
-    return named or rung.tier.declares.get("artifact")
+    known = named or rung.tier.declares.get("artifact")
+    return bare(known) if known else None
 
 
 def _state(
