@@ -20,6 +20,7 @@ from service.approval.desk import CallerOf, Desk
 from service.approval.judging import MOST_ITEMS, items_out, labels_out, next_out
 from service.approval.names import find_ladder
 from service.approval.queues import queues_out
+from service.approval.schemas import storable
 from service.moments import moment
 from service.store.access_log import read_access
 
@@ -55,7 +56,7 @@ def adjudication_routes(desk: Desk) -> APIRouter:
         evaluator: EvaluatorQuery = None,
     ) -> NextOut:
         """One pair, its sides in random order; never the tier, and never what the evaluator says of it."""
-        return next_out(desk, caller, model=model, evaluator=evaluator)
+        return next_out(desk, caller, model=model, evaluator=_storable(evaluator))
 
     @router.get("/items", summary="Pairs to judge, for a file")
     def items(
@@ -67,7 +68,15 @@ def adjudication_routes(desk: Desk) -> APIRouter:
         todo: TodoQuery = False,
     ) -> ItemsOut:
         """In the random order of labelling; with `todo`, those that this token still has to label."""
-        return items_out(desk, caller, after=after, limit=limit, model=model, evaluator=evaluator, todo=todo)
+        return items_out(
+            desk,
+            caller,
+            after=storable(after),
+            limit=limit,
+            model=model,
+            evaluator=_storable(evaluator),
+            todo=todo,
+        )
 
     @router.post("/labels", summary="Say which sides pass")
     def label(caller: CallerOf, body: LabelsBody) -> LabelledOut:
@@ -87,7 +96,7 @@ def adjudication_routes(desk: Desk) -> APIRouter:
     ) -> AccessLogOut:
         """Every item that was given to anybody, and every label, in order."""
         require(caller, Scope.APPROVE, "reading who saw what")
-        found = read_access(desk.db, after=after, limit=limit + 1, item_id=item)
+        found = read_access(desk.db, after=after, limit=limit + 1, item_id=_storable(item))
         return AccessLogOut(
             entries=[
                 AccessOut(
@@ -104,3 +113,7 @@ def adjudication_routes(desk: Desk) -> APIRouter:
         )
 
     return router
+
+
+def _storable(text: str | None) -> str | None:
+    return None if text is None else storable(text)

@@ -21,6 +21,7 @@ from service.approval.job_schemas import (
 )
 from service.approval.names import find_ladder
 from service.approval.narrowing import check_model
+from service.approval.schemas import storable
 from service.moments import moment
 from service.store.job_terms import CannotBegin, JobTerms, begin
 from service.store.jobs import Cause, Job, cancel_job, list_jobs, read_job
@@ -180,7 +181,7 @@ def _moment(seconds: float | None) -> str | None:
 def find_job(desk: Desk, job: str) -> Job:
     """The job of that name, or of a name that begins so; 404 without one that the caller may know of."""
     try:
-        found = read_job(desk.db, job)
+        found = read_job(desk.db, storable(job))
         check_model(found.model)
     except (KeyError, Problem):
         raise Problem(

@@ -9,9 +9,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 from service.decision.verdict import Decision
+
+
+def storable(text: str) -> str:
+    """Without NUL, which no PostgreSQL column can hold: the sign of an unknown character stands for it."""
+    return text.replace("\0", "\ufffd")
+
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Digest = Annotated[
@@ -20,7 +26,9 @@ Digest = Annotated[
     Field(examples=["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]),
 ]
 Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,8}[smhdw]$")]
-Reason = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
+Reason = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000), AfterValidator(storable)
+]
 TierName = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 YEAR = 366 * 86400
 EPOCH = "5f0c3f1fb2b1f0c1f1e0a7a8a1d57a3c0a2f2a5f0a4c6f4d2f7b8b1d9e3c4a5b"

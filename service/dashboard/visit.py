@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from service.approval.access import Caller, Scope
 from service.approval.errors import Problem, echo
+from service.approval.schemas import storable
 from service.dashboard.sessions import Session
 from service.report.words import Language
 
@@ -52,7 +53,7 @@ class Visit:
 
     def asked(self, name: str, otherwise: str = "") -> str:
         """A parameter of the query."""
-        return self.request.query_params.get(name, otherwise)
+        return storable(self.request.query_params.get(name, otherwise))
 
     def needed(self, name: str) -> str:
         """A parameter of the query; 422 without it."""
@@ -110,7 +111,7 @@ class Form:
         """422 for what no browser sends, and for a field of more than `most` characters."""
         try:
             fields = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
-            fields = [(name, text.replace("\r\n", "\n").replace("\0", "\ufffd")) for name, text in fields]
+            fields = [(name, storable(text.replace("\r\n", "\n"))) for name, text in fields]
         except ValueError:
             raise Problem(
                 422, "invalid_request", "the body is not a form", hint="use the page's form"

@@ -40,6 +40,12 @@ def local(sqlite_database: Database, captures: Captures) -> Iterator[LiveApi]:
         yield running
 
 
+@pytest.mark.parametrize("path", ["/items?after=%00", "/items?evaluator=%00", "/next?evaluator=%00"])
+def test_what_no_database_holds_is_found_nowhere(asked: LiveApi, path: str) -> None:
+    assert asked.client("label").get(f"{URL}{path}").status_code == 200
+    assert asked.client("approve").get(f"{URL}/access?item=%00").json()["entries"] == []
+
+
 def code(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["code"]
 

@@ -29,6 +29,20 @@ def code(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["code"]
 
 
+def test_a_reason_with_what_no_database_holds_is_kept_without_it(api: LiveApi) -> None:
+    api.record("w8a8", harm=60)
+    admin = api.client("admin")
+    for path in (f"{TIERS}/w8a8/skip", f"{TIERS}/w8a8/reject"):
+        answer = admin.post(path, json={"reason": "a\0b 😀 \u202e"})
+        assert answer.status_code == 200, answer.text
+    assert [entry.detail["reason"] for entry in read(api.db, MODEL)] == ["a\ufffdb 😀 \u202e"] * 2
+    half = admin.post(
+        f"{TIERS}/w8a8/skip", content=b'{"reason": "\\ud800"}', headers={"Content-Type": "application/json"}
+    )
+    assert half.status_code == 422
+    assert verify(api.db) is None
+
+
 def test_a_rejected_tier_is_skipped_by_an_admin_and_the_tiers_above_share_alpha(api: LiveApi) -> None:
     api.record("w8a8", harm=60)
     api.record("w4a16", clean=3 * ENOUGH)

@@ -71,6 +71,11 @@ def test_a_job_is_begun_watched_and_cancelled(jobs_api: LiveApi) -> None:
     assert jobs_api.client("approve").delete(f"{JOBS}/{job['job']}").json() == ended
 
 
+@pytest.mark.parametrize("path", ["/%00", "/%00/manifest", "/%00/report", "?after=%00"])
+def test_a_name_that_no_database_holds_is_no_job(jobs_api: LiveApi, path: str) -> None:
+    assert code(jobs_api.client("read").get(f"{JOBS}{path}")) == (404, "unknown_job")
+
+
 def test_one_may_read_and_another_begin(jobs_api: LiveApi) -> None:
     assert code(jobs_api.client("read").post(BEGIN, json={})) == (403, "insufficient_scope")
     assert jobs_api.client().post(BEGIN, json={}).status_code == 401
