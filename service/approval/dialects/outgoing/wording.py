@@ -62,7 +62,7 @@ ACTIONS: Mapping[str, Mapping[str, str]] = {
         "approve": "已批准",
         "revoke": "批准已撤销",
         "promote": "已提升",
-        "roll_back": "客户已回滚到该层级",
+        "roll_back": "客户端已回滚到该层级",
         "roll_back_refused": "有损害,且无处可回滚",
         "harm": "服务中已显示损害",
         "alarm": "服务中触发警报",
