@@ -56,7 +56,11 @@ class Tap:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(("127.0.0.1", self._server_port))
+            try:
+                server = socket.create_connection(("127.0.0.1", self._server_port))
+            except OSError:
+                client.close()  # nobody is there now
+                continue
             self._open += [client, server]
             for source, sink in ((client, server), (server, client)):
                 self._heard.append(bytearray())

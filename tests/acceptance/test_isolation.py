@@ -74,11 +74,35 @@ def reconciled(system: System, valkey: ValkeyServer, *, now: float | None = None
         database.close()
 
 
+def workers_go_on(system: System, valkey: ValkeyServer) -> None:
+    """Fails where messages that come now are left: nobody has turned deaf."""
+    before = system.ledger()["shipped"]
+    clients_are_served(system, 1900)
+    until("captures are shipped", lambda: system.ledger()["shipped"] >= before + 16)
+    with valkey.client() as client:
+        until("no message waits", lambda: client.llen("replay") == 0)
+
+
 @contextmanager
 def scripted(system: System, **behaviour: object) -> Iterator[None]:
     system.backends["w8a8"].script(**behaviour)
     yield
     system.backends["w8a8"].script(mode="ok", pause=0.0)
+
+
+@contextmanager
+def down(valkey: ValkeyServer) -> Iterator[None]:
+    """Killed: what it held is gone."""
+    valkey.kill()
+    yield
+    valkey.start()
+
+
+@contextmanager
+def hung(valkey: ValkeyServer) -> Iterator[None]:
+    valkey.freeze()
+    yield
+    valkey.thaw()
 
 
 @contextmanager
@@ -142,19 +166,27 @@ def test_clients_notice_no_fault_downstream_and_the_ledger_adds_up(
         faults: dict[str, Callable[[], object]] = {
             "slow candidate": lambda: scripted(system, pause=0.5),
             "candidate cut off mid-stream": lambda: scripted(system, mode="cut"),
+            "hung candidate": lambda: scripted(system, mode="hang"),
+            "candidate answers 500": lambda: scripted(system, mode="error"),
+            "Redis down": lambda: down(own_valkey),
+            "hung Redis": lambda: hung(own_valkey),
             "slow Redis": lambda: slow(tap),
             "Redis out of memory": lambda: out_of_memory(own_valkey),
             "Redis full of captures": lambda: full_of_captures(own_valkey),
             "disk full": lambda: full_disk(system),
+            "workers stopped": lambda: system.frozen("celery"),
         }
+        workers = system.part("celery")
         for number, (name, fault) in enumerate(faults.items()):
             with fault():  # type: ignore[attr-defined]
                 clients_are_served(system, 100 * (number + 1))
                 time.sleep(1.0)
                 if name == "Redis full of captures":
                     until("a full store takes nothing", lambda: "store_full" in system.ledger()["dropped"])
+        workers_go_on(system, own_valkey)
+        assert system.part("celery") == workers, "a fault has ended a part of Celery's"
         system.backends["w8a8"].process.kill()
-        clients_are_served(system, 1000)
+        clients_are_served(system, 2000)
 
         assert serving(system) == pid, "the process that serves was replaced"
         until("no socket is left over", lambda: open_files(pid) - pooled(system) <= files + SPARE_FILES)
