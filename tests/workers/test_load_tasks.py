@@ -128,8 +128,10 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
     assert (report.run.state, report.run.blocks_done) == ("done", len(blocks))
     for language in Language:
         page = written(report, Form.HTML, language).text
-        for name in ("latency-ttft", "goodput", "concurrency", "ledger"):
+        for name in ("latency-ttft", "latency-tpot", "goodput", "concurrency", "ledger"):
             assert f'id="chart-{name}"' in page
+        for name in ("forest", "waterfall"):  # of the candidate
+            assert f'id="chart-{name}-' in page
     priced = report.tiers[1].money
     assert priced is not None
     assert priced.net_benefit is not None
@@ -139,6 +141,7 @@ def test_a_whole_job_runs_by_itself_and_a_fast_tier_that_breaks_its_answers_is_n
     assert kept.shown is Shown.FAILED
 
 
+@pytest.mark.timeout(900)
 def test_a_load_worker_killed_in_mid_block_loses_no_block_and_none_counts_twice(
     configured: Configure,
     parts: CeleryParts,
@@ -172,7 +175,7 @@ def test_a_load_worker_killed_in_mid_block_loses_no_block_and_none_counts_twice(
         time.sleep(0.5)
         return over(db, job)()
 
-    until(goes_on, 120, lambda: second.log)
+    until(goes_on, 800, lambda: second.log)
     ended = read_job(db, job.job_id)
     assert (ended.state, ended.reason) == (JobState.DONE, ""), second.log
     blocks = read_blocks(db, job.job_id, done=False)
