@@ -161,8 +161,8 @@ class MessagesOutput(Output):
         if kind == "message_start":
             self._usage((event.get("message") or {}).get("usage"))
         elif kind == "message_delta":
-            if (event.get("delta") or {}).get("stop_reason"):
-                self.ended = True
+            if reason := (event.get("delta") or {}).get("stop_reason"):
+                self._finish(reason)
             self._usage(event.get("usage"))
         elif kind == "error" or event.get("error"):
             self.failure = True

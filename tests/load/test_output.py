@@ -84,6 +84,7 @@ def test_a_chat_tells_its_end_and_its_usage() -> None:
         (Endpoint.RESPONSES, {"type": "response.failed", "response": {}}),
         (Endpoint.RESPONSES, {"type": "error", "message": "x"}),
         (Endpoint.MESSAGES, {"type": "error", "error": {"type": "overloaded_error"}}),
+        (Endpoint.MESSAGES, {"type": "message_delta", "delta": {"stop_reason": "abort"}}),
     ],
 )
 def test_an_engine_that_gives_up_says_so(endpoint: Endpoint, event: dict[str, Any]) -> None:
