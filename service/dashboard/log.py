@@ -19,7 +19,7 @@ from service.dashboard.site import Site
 from service.dashboard.visit import Visit
 from service.store.chain import Row, find_break
 from service.store.chain_watch import ChainWatch
-from service.store.decision_reading import whence_of, why
+from service.store.decision_reading import whence_of
 from service.store.decision_search import Wanted, choices, row_at, search
 from service.store.decisions import entry_of, head_of, whole
 
@@ -57,7 +57,6 @@ def log_routes(site: Site) -> Sequence[BaseRoute]:
             narrows=wanted.narrows,
             choices=choices(db, visit.caller.models),
             chain=watch.look(visit.now),
-            why=why,
             whence=whence_of,
             tones=TONES,
         )
@@ -73,7 +72,6 @@ def log_routes(site: Site) -> Sequence[BaseRoute]:
             fits=found.digest == found.true_digest,
             head=head_of(db),
             lines=json.dumps(entry.detail, indent=2, sort_keys=True, ensure_ascii=False).split("\n"),
-            why=why,
             whence=whence_of,
             tones=TONES,
             key_id=None if key is None else key_id(key.public_key()),

@@ -6,6 +6,7 @@ import hmac
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -19,7 +20,7 @@ from service.approval.errors import Problem, own_error, store_down
 from service.approval.front import Door, Front
 from service.approval.problem_codes import title_of
 from service.charts.chart import Chart
-from service.dashboard import formats, render
+from service.dashboard import formats, render, stated
 from service.dashboard.sentences import preferred, sentences
 from service.dashboard.sessions import NAME, SECURE_NAME, Session, Sessions
 from service.dashboard.static import ASSETS, asset_routes, asset_url
@@ -43,6 +44,8 @@ NAVIGATION = (
     ("log", "/log"),
 )
 """Name of the sentence, and path."""
+
+NOBODY = Caller(name="anybody", scope=None)
 
 Show = Callable[[Visit], Response]
 Act = Callable[[Visit, Form], Response]
@@ -149,6 +152,9 @@ class Site:
             "address": address,
             "asset": asset_url,
             "span": lambda seconds: formats.span(say, seconds),
+            "in_words": partial(stated.in_words, visit.language),
+            "held_because": partial(stated.held_because, visit.language),
+            "because": partial(stated.because, visit.language),
             "navigation": NAVIGATION,
             "charts": {each.name: each for each in charts},
             "scopes": {scope.value: scope for scope in Scope},
@@ -176,6 +182,19 @@ class Site:
             {name: text for name, text in problem.headers.items() if name.lower() != "www-authenticate"}
         )
         return answered
+
+    def turned_away(self, request: Request, problem: Problem) -> Response:
+        """The same for whom the door does not let in; who it is may not be known, and no store is asked."""
+        visit = Visit(
+            request=request,
+            caller=NOBODY,
+            session=None,
+            language=_language(request),
+            csrf="",
+            now=self.desk.now(),
+            models=(),
+        )
+        return self.refused(visit, problem)
 
     def with_session(self, answered: Response, session: Session | None) -> Response:
         """The answer with the session's cookie; None takes it away."""
@@ -239,6 +258,7 @@ def dashboard(
         open_paths=(LOGIN, LOGIN_ELSEWHERE, LOGIN_BACK, *(f"/assets/{name}" for name in ASSETS)),
         is_page=is_page,
         session_of=sessions.caller,
+        refused=site.turned_away,
         login=LOGIN,
     )
 

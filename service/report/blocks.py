@@ -26,7 +26,7 @@ class Bullets:
 
     items: tuple[str, ...]
     foreign: bool = False
-    """As the decision words them: English, whatever the page is in."""
+    """In English, whatever the page is in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

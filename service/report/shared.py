@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from service.decision.policy import Gate
 from service.decision.verdict import Decision, GateState
+from service.report.blocks import Bullets
 from service.report.document import Report, TierReport
-from service.report.words import Words
+from service.report.reasons import in_words
+from service.report.words import Language, Words
 
 TONES = {Decision.ACCEPT: "good", Decision.UNDECIDED: "wait", Decision.REJECT: "bad"}
 GATE_TONES = {
@@ -40,6 +44,14 @@ def criterion(say: Words, name: str) -> str:
 def reason(say: Words, name: str) -> str:
     """A reason of the ledger or of a failed request; an unknown one by its own name."""
     return say.known(f"reason.{name}", name.replace("_", " "))
+
+
+def reasons_of(say: Words, texts: Sequence[str]) -> Bullets:
+    """Reasons as the rooms that found them word them, in the page's language as far as that has them."""
+    told = [in_words(say.language, text) for text in texts]
+    return Bullets(
+        items=tuple(text for text, _ in told), foreign=all(language is Language.EN for _, language in told)
+    )
 
 
 def style_of(report: Report, tier: TierReport) -> int:

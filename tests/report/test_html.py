@@ -187,10 +187,12 @@ def test_it_turns_dark_and_prints() -> None:
     assert "max-width: 640px" in style
 
 
-def test_foreign_sentences_say_which_language_they_are_in() -> None:
+def test_reasons_are_told_in_the_reports_language_and_others_say_which_they_are_in() -> None:
     root = parsed(PAGES[Language.ZH])
-    foreign = [each for each in root.iter() if each.get("lang") == "en"]
-    assert any("e-value 8.1e+06 >= 120" in "".join(each.itertext()) for each in foreign)
+    foreign = ["".join(each.itertext()) for each in root.iter() if each.get("lang") == "en"]
+    assert "e 值 8.1e+06 ≥ 120" in PAGES[Language.ZH]
+    assert not any("e-value" in text for text in foreign)
+    assert any("budget spent" in text for text in foreign), "a remark that no room of ours makes"
 
 
 @pytest.mark.parametrize("form", Form)

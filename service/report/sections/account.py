@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from service.charts.chart import Chart, chart
 from service.charts.flow import Amount, flow
 from service.report import writing
-from service.report.blocks import Block, Bullets, Drawing, Folded, Formula, Paragraph, Section, Table, rows
+from service.report.blocks import Block, Drawing, Folded, Formula, Paragraph, Section, Table, rows
 from service.report.document import Ledger, PairLine, Report
-from service.report.shared import criterion, reason
+from service.report.shared import criterion, reason, reasons_of
 from service.report.words import Words
 
 _MOST_REASONS = 5
@@ -35,7 +35,7 @@ def account(report: Report, say: Words) -> Section | None:
         ),
     ]
     if ledger.problems:
-        blocks.append(Bullets(items=ledger.problems, foreign=True))
+        blocks.append(reasons_of(say, ledger.problems))
     if ledger.pairs:
         blocks.append(Folded(title=say("ledger.pairs"), blocks=(_pairs(ledger, say),)))
         blocks.append(

@@ -8,7 +8,7 @@ from service.report import writing
 from service.report.advised import Batch, Begin, Capacity, Prefix
 from service.report.blocks import Block, Bullets, Paragraph, Section, beside
 from service.report.document import Report
-from service.report.shared import named
+from service.report.shared import named, reasons_of
 from service.report.words import Words
 
 Advised = list[tuple[str, Capacity]]
@@ -38,7 +38,7 @@ def _start(told: Advised, say: Words) -> Iterator[Block]:
     yield Paragraph(text=say("capacity.not_reached"))
     reasons = tuple(f"{name}: {reason}" for name, each in told for reason in _reasons(each))
     if reasons:
-        yield Bullets(items=reasons, foreign=True)
+        yield reasons_of(say, reasons)
 
 
 def _batch_cell(batch: Batch | None, name: str, say: Words) -> str:
@@ -86,7 +86,7 @@ def _causes(told: Advised, say: Words) -> Iterator[Block]:
     )
     if hurting:
         yield Paragraph(text=say("capacity.hurts"), tone="wait")
-        yield Bullets(items=hurting, foreign=True)
+        yield reasons_of(say, hurting)
     else:
         yield Paragraph(text=say("capacity.nothing_hurts"))
     unknown = tuple(
@@ -122,4 +122,4 @@ def _patterns(told: Advised, say: Words) -> Iterator[Block]:
         if each.state == "found"
     )
     if found:
-        yield Bullets(items=found, foreign=True)
+        yield reasons_of(say, found)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from service.charts.chart import chart
 from service.charts.waterfall import Step, waterfall
 from service.report import writing
-from service.report.blocks import Block, Bullets, Drawing, Folded, Formula, Paragraph, Section, Table, beside
+from service.report.blocks import Block, Drawing, Folded, Formula, Paragraph, Section, Table, beside
 from service.report.document import Report, TierReport
 from service.report.measured import Money
-from service.report.shared import named, tier_anchor
+from service.report.shared import named, reasons_of, tier_anchor
 from service.report.words import Words
 
 HEAD = (
@@ -45,7 +45,7 @@ def costs(report: Report, say: Words) -> Section:
     blocks.extend(_formulas(report, priced, base, say))
     sentences = tuple(f"{tier.name}: {money.shown}" for tier, money in priced if money.shown)
     if sentences:
-        blocks.append(Folded(title=say("costs.gate"), blocks=(Bullets(items=sentences, foreign=True),)))
+        blocks.append(Folded(title=say("costs.gate"), blocks=(reasons_of(say, sentences),)))
     return Section(anchor="costs", title=title, blocks=tuple(blocks))
 
 

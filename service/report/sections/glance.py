@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from service.decision.policy import Role
 from service.report import writing
-from service.report.blocks import Block, Bullets, Paragraph, Section, beside
+from service.report.blocks import Block, Paragraph, Section, beside
 from service.report.changes import KEY_FIGURES
 from service.report.document import Report, TierReport
 from service.report.measured import Figure
-from service.report.shared import decided, named
+from service.report.shared import decided, named, reasons_of
 from service.report.words import Words
 
 HEAD = ("decision", "worst", "pass_rate", "ttft", "tpot", "goodput", "unit_cost", "net")
@@ -43,10 +43,10 @@ def glance(report: Report, say: Words) -> Section:
                 tone="bad",
             )
         )
-        blocks.append(Bullets(items=(report.run.why,), foreign=True))
+        blocks.append(reasons_of(say, (report.run.why,)))
     if report.run.remarks:
         blocks.append(Paragraph(text=say("glance.remarks"), tone="wait"))
-        blocks.append(Bullets(items=report.run.remarks, foreign=True))
+        blocks.append(reasons_of(say, report.run.remarks))
     return Section(anchor="glance", title=say("glance.title"), blocks=tuple(blocks))
 
 

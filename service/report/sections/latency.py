@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from service.charts.chart import chart
 from service.charts.distribution import Spread, distribution
 from service.report import writing
-from service.report.blocks import Block, Bullets, Drawing, Folded, Formula, Paragraph, Section, Table, beside
+from service.report.blocks import Block, Drawing, Folded, Formula, Paragraph, Section, Table, beside
 from service.report.document import Report, TierReport
 from service.report.measured import Latency, Load, Metric
-from service.report.shared import named, reason, style_of
+from service.report.shared import named, reason, reasons_of, style_of
 from service.report.words import Words
 
 SHOWN_SHARES = ("0.5", "0.95", "0.99")
@@ -38,12 +38,12 @@ def latency(report: Report, say: Words) -> Section:
     blocks.append(Formula(text="pass rate = passed / offered", where=say("latency.pass_formula")))
     sentences = tuple(f"{tier.name}: {load.shown}" for tier, load in measured if load.shown)
     if sentences:
-        blocks.append(Folded(title=say("latency.gate"), blocks=(Bullets(items=sentences, foreign=True),)))
+        blocks.append(Folded(title=say("latency.gate"), blocks=(reasons_of(say, sentences),)))
     blocks.append(_generator_table(measured, say))
     invalid = tuple(f"{tier.name}: {why}" for tier, load in measured for why in load.invalid)
     if invalid:
         blocks.append(Paragraph(text=say("latency.invalid", count=len(invalid)), tone="bad"))
-        blocks.append(Bullets(items=invalid, foreign=True))
+        blocks.append(reasons_of(say, invalid))
     return Section(anchor="latency", title=title, blocks=tuple(blocks))
 
 

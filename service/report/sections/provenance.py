@@ -7,6 +7,7 @@ import json
 from service.report import writing
 from service.report.blocks import Block, Bullets, Folded, Formula, Paragraph, Section
 from service.report.document import Report
+from service.report.shared import reasons_of
 from service.report.words import Words
 
 NOTES = ("intervals", "sequence", "single_look", "quantiles", "rise", "blocks", "absence")
@@ -18,7 +19,7 @@ def provenance(report: Report, say: Words) -> Section:
     if report.run.replay_of is not None:
         blocks.append(Paragraph(text=say("provenance.replay", digest=writing.digest(report.run.replay_of))))
         if report.run.differences:
-            blocks.append(Bullets(items=report.run.differences, foreign=True))
+            blocks.append(reasons_of(say, report.run.differences))
     if report.manifest:
         text = json.dumps(report.manifest, indent=2, ensure_ascii=False, sort_keys=True)
         blocks.append(Folded(title=say("provenance.manifest"), blocks=(Formula(text=text),)))

@@ -10,7 +10,6 @@ from service.decision.policy import Role
 from service.report import writing
 from service.report.blocks import (
     Block,
-    Bullets,
     Drawing,
     Folded,
     Formula,
@@ -27,6 +26,7 @@ from service.report.shared import (
     decided,
     gate_name,
     gate_state,
+    reasons_of,
     tier_anchor,
 )
 from service.report.words import Words
@@ -85,7 +85,7 @@ def _verdict(report: Report, tier: TierReport, verdict: VerdictFigures, say: Wor
     )
     reasons = [*verdict.reasons, *(f"{each.criterion}: {each.reason}" for each in verdict.findings)]
     if reasons:
-        yield Folded(title=say("quality.reasons"), blocks=(Bullets(items=tuple(reasons), foreign=True),))
+        yield Folded(title=say("quality.reasons"), blocks=(reasons_of(say, tuple(reasons)),))
 
 
 def forest_chart(verdict: VerdictFigures, say: Words, *, name: str, tier: str) -> Chart:

@@ -10,7 +10,7 @@ from service.report import writing
 from service.report.blocks import Block, Bullets, Drawing, Formula, Paragraph, Section
 from service.report.document import Report
 from service.report.measured import RatePoint
-from service.report.shared import named, style_of
+from service.report.shared import named, reasons_of, style_of
 from service.report.words import Words
 
 
@@ -73,7 +73,7 @@ def _goodput(report: Report, say: Words) -> Iterator[Block]:
     yield Bullets(items=tuple(told))
     notes = tuple(f"{tier.name}: {sweep.note}" for tier, sweep in swept if sweep.note)
     if notes:
-        yield Bullets(items=notes, foreign=True)
+        yield reasons_of(say, notes)
     yield Formula(text="goodput = Σ n(passed) / T", where=say("rates.formula"))
 
 
@@ -160,4 +160,4 @@ def _concurrency(report: Report, say: Words) -> Iterator[Block]:
     yield Bullets(items=tuple(told))
     notes = tuple(f"{tier.name}: {found.note}" for tier, found in tried if found.note)
     if notes:
-        yield Bullets(items=notes, foreign=True)
+        yield reasons_of(say, notes)

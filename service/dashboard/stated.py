@@ -1,0 +1,37 @@
+"""Reasons as pages show them: ours in the reader's language, those that somebody gave as they are."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from service.charts.canvas import visible
+from service.report import reasons
+from service.report.words import Language
+from service.store.decision_reading import NO_REASON, given, shortened, whole_why
+from service.store.decisions import Entry
+from service.store.holds import Hold, HoldKind
+
+
+def in_words(language: Language, text: str) -> str:
+    """A reason of ours; marked as English where it has no form in the reader's language."""
+    found, spoken = reasons.in_words(language, text)
+    return (
+        found if spoken is language else Markup('<span lang="{}">{}</span>').format(spoken.tag, visible(text))
+    )
+
+
+def held_because(language: Language, hold: Hold) -> str:
+    """Why a tier is held: the guard's reason, or a person's."""
+    return hold.reason if hold.kind is HoldKind.REJECTED else in_words(language, hold.reason)
+
+
+def because(language: Language, entry: Entry, *, whole: bool = False) -> str:
+    """Why a row of the log came about, as far as a line takes it unless all is asked for."""
+    text = whole_why(entry)
+    if text != NO_REASON and not given(entry):
+        found, spoken = reasons.in_words(language, text)
+        if spoken is not language:
+            cut = found if whole else shortened(found)
+            return Markup('<span lang="{}">{}</span>').format(spoken.tag, visible(cut))
+        text = found
+    return text if whole else shortened(text)
