@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from service.approval.access import Caller, Head
 from service.approval.desk import Desk
+from service.approval.errors import Problem, problem_response
 from service.approval.failures import Failures
 
 FindCaller = Callable[[str], Caller | None]
@@ -25,6 +28,10 @@ def _no_page(path: str) -> bool:
 
 def _no_session(head: Head) -> Caller | None:
     return None
+
+
+def _for_programs(request: Request, problem: Problem) -> Response:
+    return problem_response(problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +53,9 @@ class Front:
     """Whether a path is one of its pages."""
     session_of: Callable[[Head], Caller | None] = _no_session
     """Whose session a request shows by cookie, None when none is in force. May block."""
+    refused: Callable[[Request, Problem], Response] = _for_programs
+    """What a browser is shown where the door does not let it come to a page. Must not block, and must ask
+    neither store: that one is down may be what is wrong."""
     login: str = "/login"
     """Where whoever has no session is sent; a form may be sent there by anybody."""
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -107,7 +108,7 @@ class Gatekeeper:
             await self._refusal(problem, head, scope)(scope, receive, send_safely)
             return
         except StoreUnusable as error:
-            await problem_response(store_down(error))(scope, receive, send_safely)
+            await self._refusal(store_down(error), head, scope)(scope, receive, send_safely)
             return
         scope.setdefault("state", {})["caller"] = caller
         try:
@@ -117,20 +118,23 @@ class Gatekeeper:
             if started:
                 raise
             log.exception("%s %s", head.method, scope["path"])
-            await problem_response(own_error())(scope, receive, send_safely)
+            await self._refusal(own_error(), head, scope)(scope, receive, send_safely)
 
     def _refusal(self, problem: Problem, head: Head, scope: Scope) -> Response:
-        """A browser that comes to a page without a session is sent to log in, others are told why not."""
-        if problem.status != 401:
-            return problem_response(problem)
-        if self._front.is_page(scope["path"]):
+        """At a page a browser without a session is sent to log in, and shown a page of whatever else is
+        wrong; programs, and pages that ask for themselves, are told as everywhere.
+        """
+        page = self._front.is_page(scope["path"])
+        if page and problem.status == 401:
             # No Basic challenge: a poll of a page whose session ended must not make a browser ask.
             problem.headers.pop("WWW-Authenticate", None)
-            if head.is_page or head.is_form:
-                query = scope["query_string"].decode("latin-1")
-                there = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
-                return RedirectResponse(f"{self._front.login}?next={there}", status_code=303)
-        elif head.is_page:
+        if page and (head.is_page or head.is_form):
+            if problem.status != 401:
+                return self._front.refused(Request(scope), problem)
+            query = scope["query_string"].decode("latin-1")
+            there = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
+            return RedirectResponse(f"{self._front.login}?next={there}", status_code=303)
+        if problem.status == 401 and head.is_page:
             problem.headers["WWW-Authenticate"] = ASK_A_BROWSER
         return problem_response(problem)
 

@@ -21,6 +21,7 @@ from service.store.issuer_terms import ClaimRule
 from tests.approval.issuer import SUBJECT, TOKEN, Issuer
 from tests.approval.live import MODEL, LiveApi, live_api, serving
 from tests.dashboard.visiting import csrf_of, words_of
+from tests.patience import PATIENCE
 
 PUBLIC = "http://tiergate.example"
 
@@ -47,7 +48,7 @@ def came_back(api: LiveApi, issuer: Issuer, browser: httpx.Client, onward: str =
     """What the dashboard answers when the issuer has sent the browser back."""
     there = browser.get("/login/oidc", params={"issuer": issuer.url, "next": onward})
     assert there.status_code == 303, words_of(there.text)
-    back = httpx.get(there.headers["location"], trust_env=False).headers["location"]
+    back = httpx.get(there.headers["location"], trust_env=False, timeout=PATIENCE).headers["location"]
     assert back.startswith(f"{PUBLIC}/login/oidc/back?")
     place = urlsplit(back)
     return browser.get(f"{place.path}?{place.query}")
@@ -94,7 +95,7 @@ def test_a_link_that_another_browser_brings_back_logs_nobody_in(
     with site_over(sqlite_database, captures, issuer) as api:
         mine = api.client()
         there = mine.get("/login/oidc", params={"issuer": issuer.url}).headers["location"]
-        back = urlsplit(httpx.get(there, trust_env=False).headers["location"])
+        back = urlsplit(httpx.get(there, trust_env=False, timeout=PATIENCE).headers["location"])
         for victim in (api.client(), api.client()):
             answer = victim.get(f"{back.path}?{back.query}")
             assert answer.status_code == 400
@@ -139,7 +140,7 @@ def test_a_session_ends_where_the_configuration_takes_the_issuer_for_something_e
     for rules, seen in (((), 200), ((ClaimRule(claim="sub", equals="ann", scope="read"),), 303)):
         config = replace(api.config, issuers=(issuer.login_terms(*rules),))
         app = create_app(config, sqlite_database, captures, front=front_of(public_url=PUBLIC), now=api.clock)
-        with serving(app) as url, httpx.Client(base_url=url, trust_env=False) as again:
+        with serving(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE) as again:
             shown = {"Cookie": f"{NAME}={cookie}", "Accept": "text/html"}
             assert again.get("/log", headers=shown).status_code == seen
 

@@ -15,6 +15,7 @@ from service.store.captures import Captures
 from service.store.database import Database
 from tests.approval.live import LiveApi, live_api, serving
 from tests.dashboard.visiting import csrf_of, dashboard_over, logged_in, words_of
+from tests.patience import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,8 @@ def test_another_process_or_the_same_after_a_restart_knows_the_session(
         cookie = logged_in(api, "approve").cookies[NAME]
         again = create_app(api.config, sqlite_database, captures, front=front_of(), now=api.clock)
         with serving(again) as url:
-            page = httpx.get(f"{url}/", headers={"Cookie": f"{NAME}={cookie}"}, trust_env=False)
+            shown = {"Cookie": f"{NAME}={cookie}"}
+            page = httpx.get(f"{url}/", headers=shown, trust_env=False, timeout=PATIENCE)
     assert "test-approve (approve)" in words_of(page.text)
 
 
