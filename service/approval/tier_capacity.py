@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from threading import Lock
+
 from fastapi import APIRouter
 
 from service.approval.capacity_schemas import (
@@ -26,9 +29,13 @@ from service.decision.verdict import Decision, Verdict
 from service.engines.settling import Word
 from service.moments import moment
 from service.store.standing import Standing
-from service.store.tier_capacity import BatchAdvice, TierCapacity, read_capacity
+from service.store.tier_capacity import BatchAdvice, TierCapacity, read_capacity, read_prompts
 from service.store.tier_load import TierLoad
+from service.store.tier_traffic import Prompts
 from service.wire.prompt_blocks import UNIT_TOKENS
+
+PROMPTS_SECONDS = 60.0
+"""How long a page of a ladder goes by what it read of captured prompts."""
 
 
 def capacity_routes(desk: Desk) -> APIRouter:
@@ -56,15 +63,43 @@ def tier_capacity(desk: Desk, model: str, tier: str) -> TierCapacity:
     return _read(desk, desk.standing(model), tier)
 
 
-def ladder_capacity(desk: Desk, model: str) -> list[TierCapacity]:
-    """The same of every tier of a ladder, in its order."""
-    standing = desk.standing(model)
-    return [_read(desk, standing, tier.name) for tier in standing.ladder.tiers]
+class LadderCapacity:
+    """The same of every tier of a ladder, for a page that asks again and again.
+
+    What captured prompts tell is read once for all tiers and kept for a minute: it is of a day's prompts.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._known: dict[str, tuple[float, Prompts]] = {}
+        self._reading = Lock()
+        """Several pages that ask at once wait for one reading."""
+
+    def read(self, model: str) -> list[TierCapacity]:
+        """In the ladder's order."""
+        standing, prompts = self._desk.standing(model), self._prompts(model)
+        return [_read(self._desk, standing, tier.name, prompts) for tier in standing.ladder.tiers]
+
+    def _prompts(self, model: str) -> Prompts:
+        with self._reading:
+            now = self._desk.now()
+            at, prompts = self._known.get(model, (-math.inf, None))
+            if prompts is None or not 0 <= now - at < PROMPTS_SECONDS:
+                prompts = read_prompts(self._desk.db, model, unit=UNIT_TOKENS, now=now)
+                self._known[model] = now, prompts
+            return prompts
 
 
-def _read(desk: Desk, standing: Standing, tier: str) -> TierCapacity:
-    accepted = accepted_by(standing.rung(tier).verdict)
-    return read_capacity(desk.db, standing.ladder, tier, accepted=accepted, unit=UNIT_TOKENS, now=desk.now())
+def _read(desk: Desk, standing: Standing, tier: str, prompts: Prompts | None = None) -> TierCapacity:
+    return read_capacity(
+        desk.db,
+        standing.ladder,
+        tier,
+        accepted=accepted_by(standing.rung(tier).verdict),
+        unit=UNIT_TOKENS,
+        now=desk.now(),
+        prompts=prompts,
+    )
 
 
 def accepted_by(verdict: Verdict | None) -> bool | None:

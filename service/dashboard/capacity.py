@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from service.approval.tier_capacity import ladder_capacity
+from service.approval.tier_capacity import LadderCapacity
 from service.capacity.patterns import State
 from service.capacity.prefix_gate import Advice
 from service.dashboard.chosen import chosen
@@ -55,10 +55,11 @@ class Held:
 
 def capacity_routes(site: Site) -> Sequence[BaseRoute]:
     """One page for a ladder."""
+    ladder = LadderCapacity(site.desk)
 
     def capacity(visit: Visit) -> Response:
         model = chosen(site, visit) or (visit.models[0] if visit.models else None)
-        told = [] if model is None else ladder_capacity(site.desk, model)
+        told = [] if model is None else ladder.read(model)
         report = words(visit.language)
         return site.page(
             visit,

@@ -64,6 +64,12 @@ def job_terms_of(settings: Settings, db: Database) -> JobTerms:
             "strata": strata,
         }
 
+    def has_requests(model: str) -> bool:
+        plan = settings.corpus.plan
+        return corpus_members.has_any(
+            db, model=model, name=settings.corpus.use, per_stratum=plan.per_stratum, now=time.time()
+        )
+
     return JobTerms(
         ladders=settings.ladders,
         plan=replace(
@@ -78,4 +84,5 @@ def job_terms_of(settings: Settings, db: Database) -> JobTerms:
         evaluators={evaluator.name: evaluator.version for evaluator in settings.evaluators},
         epoch_of=epochs.epoch_of,
         corpus_of=corpus_of,
+        has_requests=has_requests,
     )

@@ -135,6 +135,15 @@ def listed(db: Database, *, model: str, name: str, per_stratum: int, now: float)
     return found
 
 
+def has_any(db: Database, *, model: str, name: str, per_stratum: int, now: float) -> bool:
+    """Whether `listed` would list any; reads one row, however many there are."""
+    if name == TRAFFIC and per_stratum < 1:
+        return False
+    one = select(corpus.c.place).where(corpus.c.model == model, corpus.c.name == name, _in_time(now)).limit(1)
+    with db.read() as connection:
+        return connection.execute(one).first() is not None
+
+
 def manifest(db: Database, *, model: str, name: str, per_stratum: int, now: float) -> CorpusManifest:
     """What a corpus is made of at a moment; one that nobody made is empty."""
     with db.one_moment():

@@ -55,7 +55,9 @@ class JobTerms:
     """Version by name."""
     epoch_of: Callable[[str, str], str] = lambda model, tier: ""
     corpus_of: Callable[[str], Mapping[str, Any]] = lambda model: {"digest": "", "requests": 0}
-    """What a model's requests are drawn from: `digest`, `requests`, `strata`."""
+    """What a model's requests are drawn from: `digest`, `requests`, `strata`. Reads all of it."""
+    has_requests: Callable[[str], bool] = lambda model: False
+    """Whether there is anything to draw; pages ask every few seconds."""
 
 
 def compose(db: Database, terms: JobTerms, model: str, *, plan: JobPlan, seed: int) -> Manifest:
@@ -133,7 +135,7 @@ def check(db: Database, terms: JobTerms, model: str, *, plan: JobPlan, own_capac
             f"{model!r} has no service level, so nothing says which tokens count",
             hint="give it one: `slo: {ttft: 1500ms, tpot: 80ms}` under the model",
         )
-    if not terms.corpus_of(model).get("requests"):
+    if not terms.has_requests(model):
         raise CannotBegin(
             "empty_corpus",
             f"the corpus of {model!r} has no request to send",

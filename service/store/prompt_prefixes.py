@@ -49,8 +49,11 @@ def keep_prefix_within(
     connection.execute(db.insert(prompt_prefixes).values(row).on_conflict_do_nothing())
 
 
-def read_prefixes(db: Database, model: str) -> list[PromptPrefix]:
-    """Those of a model in the order in which they were asked, as far back as as many were sampled as now."""
+def read_prefixes(db: Database, model: str, *, since: float | None = None) -> list[PromptPrefix]:
+    """Those of a model in the order in which they were asked, as far back as as many were sampled as now.
+
+    `since`: none from before that (unix seconds).
+    """
     table = prompt_prefixes.c
     with db.read() as connection:
         latest = connection.execute(
@@ -58,10 +61,10 @@ def read_prefixes(db: Database, model: str) -> list[PromptPrefix]:
         ).scalar_one_or_none()
         other = select(table.at).where(table.model == model, table.share != latest).order_by(table.at.desc())
         changed = connection.execute(other.limit(1)).scalar_one_or_none()
+        bounds = [] if changed is None else [table.at > changed]
+        bounds += [] if since is None else [table.at >= since]
         rows = connection.execute(
-            select(prompt_prefixes)
-            .where(table.model == model, *([] if changed is None else [table.at > changed]))
-            .order_by(table.at, table.capture_id)
+            select(prompt_prefixes).where(table.model == model, *bounds).order_by(table.at, table.capture_id)
         ).all()
     return [
         PromptPrefix(

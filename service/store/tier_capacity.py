@@ -23,7 +23,7 @@ from service.store.observations import read_words
 from service.store.prompt_prefixes import read_prefixes
 from service.store.standing import route_of
 from service.store.tier_load import TierLoad, last_load
-from service.store.tier_traffic import request_rate, shared_of, traffic_of
+from service.store.tier_traffic import DAY, Prompts, request_rate, shared_of, traffic_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +62,12 @@ class TierCapacity:
     patterns: tuple[Sighting, ...]
 
 
+def read_prompts(db: Database, model: str, *, unit: int, now: float) -> Prompts:
+    """What captured prompts of the last day tell, of all tiers alike. Reads every one: some thousands."""
+    prefixes = read_prefixes(db, model, since=now - DAY)
+    return Prompts(shared=shared_of(prefixes, unit=unit, now=now), rate=request_rate(prefixes, now=now))
+
+
 def read_capacity(
     db: Database,
     ladder: Ladder,
@@ -71,18 +77,19 @@ def read_capacity(
     unit: int,
     now: float,
     run: TierLoad | None = None,
+    prompts: Prompts | None = None,
 ) -> TierCapacity:
     """As of now; KeyError for an unknown tier.
 
     `accepted` is what the verdict says, `None` while it is undecided; `unit` is how many tokens one hash of a
-    captured prompt stands for. `run` stands in for the last load run.
+    captured prompt stands for. `run` stands in for the last load run, `prompts` for what is read of them.
     """
     found = ladder.tier(tier)
     weight = route_of(db, ladder).weights.get(tier, 0)
     looks = read_looks(db, ladder.model, tier, since=now - WINDOW_HOURS * HOUR - LATE_SECONDS)
     window = window_until(looks, now=now)
-    prefixes = read_prefixes(db, ladder.model)
-    shared, rate = shared_of(prefixes, unit=unit, now=now), request_rate(prefixes, now=now)
+    prompts = prompts or read_prompts(db, ladder.model, unit=unit, now=now)
+    shared, rate = prompts.shared, prompts.rate
     if window is not None and shared is not None and weight:
         window = replace(window, prefix_tokens=shared.prefix_tokens or 0.0, prefixes=shared.prefixes)
     run = run or last_load(db, ladder.model, tier)

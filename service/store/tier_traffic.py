@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from service.capacity.bits import fewest_bits
 from service.capacity.patterns import Traffic
@@ -45,6 +46,14 @@ def shared_of(prefixes: Sequence[PromptPrefix], *, unit: int, now: float) -> Sha
         return None
     prompts = [Prompt(tokens=each.tokens, named=each.named, tenant=each.tenant) for each in recent]
     return shared_prefixes(prompts, unit=unit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompts:
+    """What captured prompts of the last day tell of a model's traffic; as `shared_of` and `request_rate`."""
+
+    shared: Shared | None
+    rate: float | None
 
 
 def sequences_limit(tier: Tier) -> int | None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from service.store.captures import Captures
+from service.store.captures import Captures, open_captures
 from service.store.database import Database, open_database
 from tests.approval.conftest import captures, sqlite_database
 from tests.approval.live import LiveApi
+from tests.conftest import ValkeyServer
 from tests.dashboard.house import House, furnish, house_api
 
 __all__ = ["captures", "sqlite_database"]
@@ -37,6 +39,20 @@ def copy_of(filled: Path, path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def seen_site(
+    furnished: tuple[Path, House], tmp_path_factory: pytest.TempPathFactory, valkey_server: ValkeyServer
+) -> Iterator[LiveApi]:
+    """The house's API and pages, one for all tests of a module that change nothing, its clock neither."""
+    path = copy_of(furnished[0], tmp_path_factory.mktemp("seen") / "house.db")
+    with (
+        closing(open_database(f"sqlite:///{path}")) as database,
+        closing(open_captures(valkey_server.url, timeout=2)) as captures,
+        house_api(database, captures) as api,
+    ):
+        yield api
+
+
 @pytest.fixture
 def house(furnished: tuple[Path, House]) -> House:
     """Names of what is in `house_database`."""
@@ -53,6 +69,6 @@ def house_database(furnished: tuple[Path, House], tmp_path: Path) -> Iterator[Da
 
 @pytest.fixture
 def house_site(house_database: Database, captures: Captures) -> Iterator[LiveApi]:
-    """The house's API and pages on a real server."""
+    """The house's API and pages on a real server, for a test that changes something."""
     with house_api(house_database, captures) as api:
         yield api

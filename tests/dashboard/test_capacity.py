@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine, event
+
+from service.approval.tier_capacity import PROMPTS_SECONDS
 from service.capacity.prefix_gate import Reading
 from service.capacity.prefix_window import Look
 from service.dashboard.capacity import held, lines
@@ -10,13 +16,14 @@ from service.engines.settling import Word
 from service.report.words import Language, words
 from service.store.engine_readings import record_readings
 from service.store.observations import record_look
+from service.store.prompt_prefixes import PromptPrefix, keep_prefix_within
 from tests.approval.live import LiveApi
 from tests.dashboard.house import CHAT, CODE, NAMES, browser
 from tests.dashboard.visiting import words_of
 
 
-def test_every_tier_has_its_part_and_says_what_is_missing(house_site: LiveApi) -> None:
-    page = browser(house_site, "read").get("/capacity", params={"model": CODE})
+def test_every_tier_has_its_part_and_says_what_is_missing(seen_site: LiveApi) -> None:
+    page = browser(seen_site, "read").get("/capacity", params={"model": CODE})
     assert page.status_code == 200
     text = words_of(page.text)
     for name in NAMES[CODE]:
@@ -25,8 +32,8 @@ def test_every_tier_has_its_part_and_says_what_is_missing(house_site: LiveApi) -
     assert page.text.count("<h1>") == 1
 
 
-def test_without_a_model_the_first_one_is_shown(house_site: LiveApi) -> None:
-    page = browser(house_site, "read").get("/capacity")
+def test_without_a_model_the_first_one_is_shown(seen_site: LiveApi) -> None:
+    page = browser(seen_site, "read").get("/capacity")
     assert page.status_code == 200
     assert NAMES[CHAT][0] in words_of(page.text)
 
@@ -47,8 +54,50 @@ def test_engines_and_their_prefix_caches_are_shown_with_their_units(house_site: 
     assert "prompt tokens reused 20.00 %" in text
 
 
-def test_it_is_there_in_chinese_and_refuses_unknown_models(house_site: LiveApi) -> None:
-    client = browser(house_site, "read")
+@contextmanager
+def readings_of(table: str) -> Iterator[list[str]]:
+    """Statements that read the table meanwhile."""
+    met: list[str] = []
+
+    def listen(connection: object, cursor: object, statement: str, *rest: object) -> None:
+        if f"FROM {table}" in statement:
+            met.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        yield met
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
+
+
+def test_captured_prompts_are_read_for_all_tiers_at_once_and_again_after_a_minute(
+    house_site: LiveApi,
+) -> None:
+    """Thousands of them, by a page that asks for itself every few seconds."""
+    kept = PromptPrefix(
+        capture_id="c1",
+        model=CHAT,
+        tenant="",
+        at=house_site.clock.at - 60,
+        tokens=64,
+        named=(1,),
+        share=0.1,
+        together=False,
+    )
+    with house_site.db.write() as connection:
+        keep_prefix_within(house_site.db, connection, kept, expires_at=house_site.clock.at + 1e6)
+    visitor, counts = browser(house_site, "read"), []
+    for seconds in (0.0, 5.0, PROMPTS_SECONDS):
+        house_site.clock.at += seconds
+        with readings_of("prompt_prefixes") as met:
+            assert visitor.get("/capacity", params={"model": CHAT}).status_code == 200
+        counts.append(len(met))
+    assert len(NAMES[CHAT]) > 1
+    assert counts == [3, 0, 3], "the present share, when it changed, and the prompts"
+
+
+def test_it_is_there_in_chinese_and_refuses_unknown_models(seen_site: LiveApi) -> None:
+    client = browser(seen_site, "read")
     assert "KV 缓存的容量" in client.get("/capacity", params={"model": CHAT, "lang": "zh"}).text
     assert client.get("/capacity", params={"model": "none"}).status_code == 404
 

@@ -51,6 +51,22 @@ def test_without_a_schedule_it_says_how_to_have_one(sqlite_database: Database, c
     assert "No run is over yet. Begin one above" in text
 
 
+def test_whether_a_job_could_begin_is_asked_without_reading_the_corpus(
+    sqlite_database: Database, captures: Captures
+) -> None:
+    """It may have a hundred thousand requests, and the page asks for itself every few seconds."""
+    read: list[str] = []
+
+    def corpus_of(model: str) -> dict[str, object]:
+        read.append(model)
+        return {"digest": "c", "requests": 1}
+
+    with working_site(sqlite_database, captures, jobs=terms(corpus_of=corpus_of)) as api:
+        told = words_of(logged_in(api, "approve").get("/jobs").text)
+    assert "Begin a job of m" in told
+    assert read == []
+
+
 def test_what_hinders_a_job_is_told_with_what_to_do(sqlite_database: Database, captures: Captures) -> None:
     with working_site(sqlite_database, captures, jobs=terms(slo={})) as api:
         text = words_of(logged_in(api, "approve").get("/jobs").text)
@@ -75,8 +91,8 @@ def test_who_may_not_begin_one_sees_which_scope_is_missing(site: LiveApi) -> Non
     assert 'href="/jobs/begin?model=m"' in logged_in(site, "approve").get("/jobs").text
 
 
-def test_jobs_under_way_show_how_far_they_are(house_site: LiveApi, house: House) -> None:
-    page = browser(house_site, "approve").get("/jobs").text
+def test_jobs_under_way_show_how_far_they_are(seen_site: LiveApi, house: House) -> None:
+    page = browser(seen_site, "approve").get("/jobs").text
     under_way = page[page.index('data-live="now"') : page.index('data-live="schedule"')]
     assert house.running_job in under_way
     assert re.search(r'<progress value="[\d.]+" max="1" aria-label="How far', under_way)
@@ -85,16 +101,16 @@ def test_jobs_under_way_show_how_far_they_are(house_site: LiveApi, house: House)
 
 
 def test_runs_that_are_over_can_be_ticked_and_are_not_those_under_way(
-    house_site: LiveApi, house: House
+    seen_site: LiveApi, house: House
 ) -> None:
-    page = browser(house_site, "read").get("/jobs").text
+    page = browser(seen_site, "read").get("/jobs").text
     ticked = re.findall(r'<input type="checkbox" form="runs-beside" name="run" value="([^"]+)"', page)
     assert ticked == [house.done_job, house.failed_job]
     assert "block 4 ended its workers twice" in words_of(page)
 
 
-def test_a_token_for_one_model_sees_its_jobs_alone(house_site: LiveApi, house: House) -> None:
-    client = browser(house_site, "chat")
+def test_a_token_for_one_model_sees_its_jobs_alone(seen_site: LiveApi, house: House) -> None:
+    client = browser(seen_site, "chat")
     page = client.get("/jobs").text
     assert house.done_job in page
     assert house.running_job not in page
@@ -117,8 +133,8 @@ def test_many_runs_come_in_parts(site: LiveApi) -> None:
     assert "The latest" in words_of(second)
 
 
-def test_it_is_told_in_chinese(house_site: LiveApi) -> None:
-    text = words_of(browser(house_site, "read").get("/jobs", params={"lang": "zh"}).text)
+def test_it_is_told_in_chinese(seen_site: LiveApi) -> None:
+    text = words_of(browser(seen_site, "read").get("/jobs", params={"lang": "zh"}).text)
     assert "影子任务" in text
     assert "已结束的运行" in text
 

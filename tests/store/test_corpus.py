@@ -22,7 +22,7 @@ from service.store.corpus import (
     seal_request,
     take_in,
 )
-from service.store.corpus_members import corpora, digest_of, listed, manifest, opened
+from service.store.corpus_members import corpora, digest_of, has_any, listed, manifest, opened
 from service.store.corpus_plan import TRAFFIC, CorpusPlan
 from service.store.corpus_tables import corpus
 from service.store.database import Database
@@ -244,6 +244,25 @@ def test_an_import_that_does_not_fit_changes_nothing(database: Database, request
     with pytest.raises(CorpusFull, match=r"raise it, import less, or forget"):
         take_in(database, CorpusPlan(max_bytes=100), imported(request_of, range(5)))
     assert corpora(database) == []
+
+
+def test_whether_there_is_any_request_is_what_the_list_would_say(
+    database: Database, request_of: Draw
+) -> None:
+    draw(database, [request_of(1, at=100 * DAY)])
+    take_in(database, PLAN, imported(request_of, [1]))
+    end = request_of(1, at=100 * DAY).place.expires_at
+    assert end is not None
+    for model, name, per_stratum, now, found in (
+        ("m", TRAFFIC, 3, end - 1, True),
+        ("m", TRAFFIC, 3, end, False),
+        ("m", TRAFFIC, 0, end - 1, False),
+        ("m", "mine", 0, 10_000 * DAY, True),
+        ("m", "none", 3, end - 1, False),
+        ("another", TRAFFIC, 3, end - 1, False),
+    ):
+        asked = {"model": model, "name": name, "per_stratum": per_stratum, "now": now}
+        assert has_any(database, **asked) is found is bool(listed(database, **asked))
 
 
 def test_the_digest_is_of_the_requests_and_of_nothing_else(database: Database, request_of: Draw) -> None:

@@ -40,6 +40,7 @@ def terms(**changes: Any) -> JobTerms:
         "evaluators": {"refusal": "3"},
         "epoch_of": lambda model, tier: f"epoch of {tier}",
         "corpus_of": lambda model: {"digest": "c1", "requests": 3, "strata": []},
+        "has_requests": lambda model: True,
     }
     return JobTerms(**{**given, **changes})
 
@@ -68,7 +69,7 @@ def test_the_manifest_says_all_that_is_needed_to_repeat_the_job_and_no_secret(da
     ("changes", "code", "words"),
     [
         ({"slo": {}}, "no_slo", "no service level"),
-        ({"corpus_of": lambda model: {"digest": "", "requests": 0}}, "empty_corpus", "no request to send"),
+        ({"has_requests": lambda model: False}, "empty_corpus", "no request to send"),
         (
             {"ladders": {"m": Ladder(model="m", tiers=ladder().tiers[:1])}},
             "one_tier",

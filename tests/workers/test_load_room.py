@@ -76,6 +76,7 @@ def test_a_manifest_tells_strata_with_what_was_seen_of_them_and_no_tenant(
     place = replace(PLACE, name=settings.corpus.use)
     take_in(db, CorpusPlan(), [drawn("one", place), drawn("other", replace(place, tenant="secret-tenant"))])
     terms = job_terms_of(settings, db)
+    assert [terms.has_requests(model) for model in (MODEL, "another")] == [True, False]
     assert terms.plan.blocks == 12, "as many as the policy asks of a load run"
     told = terms.corpus_of(MODEL)
     assert told["requests"] == 2
