@@ -19,6 +19,7 @@ _KEY_OF = {tls.Part.CA: "ca_file", tls.Part.CERTIFICATE: "certificate_file", tls
 def build_backend(
     backend: BackendShape, place: Place, beside: Path, environ: Mapping[str, str], findings: Findings
 ) -> Backend:
+    """With its secrets and certificates read; what is wrong with them goes to `findings`."""
     return Backend(
         url=backend.url,
         api_key=_api_key(backend, place, beside, environ, findings),

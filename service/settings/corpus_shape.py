@@ -63,6 +63,7 @@ class CorpusShape(Shape):
 
 
 def build_corpus(shape: CorpusShape, findings: Findings) -> CorpusTerms:
+    """What is wrong goes to `findings`."""
     known = known_masks()
     if shape.redact not in known:
         findings.add(("corpus", "redact"), f"no mask has this name; there are {', '.join(known)}")

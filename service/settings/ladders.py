@@ -22,6 +22,7 @@ EVERYWHERE = ("0.0.0.0", "::")
 def build_ladder(
     name: str, model: ModelShape, beside: Path, environ: Mapping[str, str], findings: Findings
 ) -> Ladder | None:
+    """The baseline first; None without a tier that can be used. What is wrong goes to `findings`."""
     tiers: list[Tier] = []
     rungs: dict[str, int] = {}
     for rung, tier in enumerate(model.ladder):
@@ -82,6 +83,7 @@ def _tier(
 
 
 def build_probe(shape: ProbeShape, otherwise: ProbePlan) -> ProbePlan:
+    """Of one model: where it says nothing, as `otherwise`."""
     return ProbePlan(
         per_capture=otherwise.per_capture if shape.per_capture is None else shape.per_capture,
         planted=otherwise.planted if shape.planted is None else shape.planted,
@@ -95,6 +97,7 @@ def build_probe(shape: ProbeShape, otherwise: ProbePlan) -> ProbePlan:
 
 
 def build_rule(shape: StructuredShape) -> AnswerRule:
+    """What is expected of answers although requests do not ask for it."""
     return AnswerRule(
         expects_json=shape.expects != "none",
         json_lines=shape.expects == "jsonl",

@@ -14,6 +14,7 @@ LEAST_LOOKS = 2
 
 
 def build_limits(shape: LimitsShape) -> Limits:
+    """Of one model's clients; what is None is not limited."""
     return Limits(
         concurrency=shape.concurrency,
         queue=shape.queue,

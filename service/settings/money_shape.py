@@ -67,6 +67,7 @@ class MoneyShape(Shape):
 
 
 def build_money(shape: MoneyShape) -> Money:
+    """All amounts are in `currency`, or multiples of a baseline request's cost."""
     return Money(
         currency=shape.currency,
         failure=build_chain(shape.failure),

@@ -38,6 +38,7 @@ class Findings:
     entries: list[tuple[Place, str]] = field(default_factory=list)
 
     def add(self, place: Place, message: str) -> None:
+        """Note what is wrong there; building goes on, so that everything wrong is told at once."""
         self.entries.append((place, message))
 
 

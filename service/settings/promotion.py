@@ -39,6 +39,7 @@ class PromotionShape(Shape):
 
 
 def build_promotion(shape: PromotionShape) -> Promotion:
+    """The ramp in whole percent, rising to 100."""
     return Promotion(
         ramp=_percent(shape.ramp),
         hold_seconds=shape.hold,
