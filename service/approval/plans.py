@@ -34,7 +34,7 @@ from service.fleet import Route
 from service.store.approvals import Approval
 from service.store.chain import canonical
 from service.store.holds import HoldKind
-from service.store.standing import Rung, Standing, tiers_gone
+from service.store.standing import Rung, Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +206,7 @@ async def plan_rollback(desk: Desk, model: str, body: RollbackBody) -> Plan:
     """
     standing = await run_in_threadpool(desk.standing, model)
     serving = highest(standing)
-    gone = await run_in_threadpool(tiers_gone, desk.db, standing.ladder)
+    gone = standing.gone
     if gone and (body.if_serving is None or body.if_serving in gone):
         if body.to is not None:
             rollback_target(standing, body.to)

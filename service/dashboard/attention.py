@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from service.dashboard.acting.offers import rolled_back
 from service.dashboard.formats import count, day, percent
 from service.dashboard.losses import losses_of
 from service.dashboard.visit import address
@@ -54,9 +55,19 @@ def matters(
     """The worst first; within that, model by model along the ladder."""
     found = [*_given_up(callbacks)]
     for known in models:
+        found += _of_route(known.standing)
         found += [matter for rung in known.standing.rungs for matter in _of_rung(known.standing, rung)]
         found += [*_of_ledger(known), *_of_job(known), *_of_labels(known)]
     return tuple(sorted(found, key=lambda matter: _ORDER.index(matter.tone)))
+
+
+def _of_route(standing: Standing) -> Iterator[Matter]:
+    """A route that cannot be followed; the tier would serve again as soon as it is configured again."""
+    if standing.gone:
+        model, tier = standing.ladder.model, standing.gone[-1]
+        baseline = standing.ladder.baseline.name
+        numbers = {"model": model, "tiers": ", ".join(standing.gone), "baseline": baseline}
+        yield Matter(kind="void_route", tone="bad", href=rolled_back(model, tier), numbers=numbers)
 
 
 def _of_rung(standing: Standing, rung: Rung) -> Iterator[Matter]:

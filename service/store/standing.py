@@ -150,7 +150,10 @@ class Standing:
 
     ladder: Ladder
     route: Route
+    """The one that is followed."""
     rungs: tuple[Rung, ...]
+    gone: tuple[str, ...] = ()
+    """Tiers that the route in force names and that are not configured (any more)."""
 
     def rung(self, tier: str) -> Rung:
         """The rung of that tier; KeyError when there is none."""
@@ -162,11 +165,6 @@ def issued_route(db: Database, ladder: Ladder) -> Route:
     return current_route(db, ladder.model) or Route.only(ladder.model, ladder.baseline.name)
 
 
-def tiers_gone(db: Database, ladder: Ladder) -> list[str]:
-    """Tiers that the route in force names and that are not configured (any more)."""
-    return sorted(set(issued_route(db, ladder).weights) - {tier.name for tier in ladder.tiers})
-
-
 def route_of(db: Database, ladder: Ladder) -> Route:
     """The route that is followed: the one in force, but while it names a tier that is not configured (any
     more) proxies let the baseline serve alone.
@@ -175,9 +173,11 @@ def route_of(db: Database, ladder: Ladder) -> Route:
 
 
 def _followed(ladder: Ladder, issued: Route) -> Route:
-    if set(issued.weights) <= {tier.name for tier in ladder.tiers}:
-        return issued
-    return replace(issued, weights={ladder.baseline.name: 100})
+    return replace(issued, weights={ladder.baseline.name: 100}) if _gone(ladder, issued) else issued
+
+
+def _gone(ladder: Ladder, issued: Route) -> tuple[str, ...]:
+    return tuple(sorted(set(issued.weights) - {tier.name for tier in ladder.tiers}))
 
 
 def read_standing(
@@ -191,7 +191,8 @@ def read_standing(
     tiers = ladder.candidates
     with db.one_moment() as connection:
         facts = read_facts(connection, ladder.model)
-        route = _followed(ladder, facts.route or Route.only(ladder.model, ladder.baseline.name))
+        issued = facts.route or Route.only(ladder.model, ladder.baseline.name)
+        route = _followed(ladder, issued)
         seen = _look(connection, ladder, tiers, question, facts, route=route, now=now)
     approvals, holds = facts.approvals, facts.holds
     evidence = _fixed(db, ladder, seen, facts.epochs, question, now=now)
@@ -225,7 +226,7 @@ def read_standing(
                 holds=holds.get((tier.name, known.epoch), ()),
             )
         )
-    return Standing(ladder=ladder, route=route, rungs=tuple(rungs[:last]))
+    return Standing(ladder=ladder, route=route, rungs=tuple(rungs[:last]), gone=_gone(ladder, issued))
 
 
 def read_account(db: Database, captures: Captures, model: str | None = None, *, now: float) -> LedgerAccount:

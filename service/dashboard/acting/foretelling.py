@@ -120,12 +120,12 @@ def foretell(desk: Desk, act: Act, model: str, tier: str, *, actor: str, to: str
     return Foretold(
         act=act,
         standing=standing,
-        rung=standing.rung(tier),
+        rung=plan.rung if tier in standing.gone else standing.rung(tier),
         changed=plan.changed,
         mark=plan.mark,
         log=plan.log,
         plan=plan,
-        targets=_targets(standing) if act is Act.ROLL_BACK else (),
+        targets=_targets(standing) if act is Act.ROLL_BACK and not standing.gone else (),
         steps=_steps(desk, plan, tier) if act in (Act.APPROVE, Act.OVERRIDE) else (),
     )
 
@@ -137,7 +137,8 @@ def _plan(desk: Desk, act: Act, model: str, tier: str, *, actor: str, to: str | 
         case Act.REVOKE:
             return in_loop(plan_revocation, desk, model, tier)
         case Act.ROLL_BACK:
-            standing_of(desk, model, tier)
+            if tier not in desk.standing(model).gone:
+                standing_of(desk, model, tier)
             return in_loop(plan_rollback, desk, model, RollbackBody(to=to, if_serving=tier))
         case _:
             override = act is Act.OVERRIDE

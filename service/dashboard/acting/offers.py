@@ -66,6 +66,11 @@ class Offer:
     href: str
 
 
+def rolled_back(model: str, tier: str) -> str:
+    """Where a tier that the route names is taken out of it, also one that is not configured any more."""
+    return address(PATH, model=model, tier=tier, do=Act.ROLL_BACK.value)
+
+
 def offers(standing: Standing, rung: Rung, policy: Policy) -> tuple[Offer, ...]:
     """In the order in which they are shown; none for the baseline."""
     model, tier = standing.ladder.model, rung.tier.name

@@ -48,7 +48,11 @@ def acting_routes(site: Site) -> Sequence[BaseRoute]:
             changed = _done(site, visit, form, act)
         except Problem as problem:
             return _page(site, visit, act, model, tier, to=form.text("to"), problem=problem, form=form)
-        return site.see("/tier", note=_note(act, changed), model=model, tier=tier)
+        # The page of a tier that is not configured any more is that of the one that serves instead.
+        known = {each.name for each in site.desk.config.ladders[model].tiers}
+        return site.see(
+            "/tier", note=_note(act, changed), model=model, tier=tier if tier in known else changed.tier
+        )
 
     return [site.get(PATH, ask), site.post(PATH, do)]
 
@@ -75,8 +79,10 @@ def _page(
         if found.status != 409:
             raise
         refusal, status = found, found.status
-        standing = site.desk.standing(model)
-        instead = offers(standing, standing.rung(tier), site.desk.config.policy)
+    standing = site.desk.standing(model) if told is None else told.standing
+    shown = standing.ladder.baseline.name if tier in standing.gone else tier
+    if told is None:
+        instead = offers(standing, standing.rung(shown), site.desk.config.policy)
     return site.page(
         visit,
         "act.html",
@@ -92,7 +98,7 @@ def _page(
         written=form or Form(fields=()),
         to=to,
         hold=site.desk.config.promotion.hold_seconds,
-        back=address("/tier", model=model, tier=tier),
+        back=address("/tier", model=model, tier=shown),
     )
 
 

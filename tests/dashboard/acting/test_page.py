@@ -10,11 +10,11 @@ import httpx
 import pytest
 
 from service.decision.ramp import Promotion
-from service.fleet import Backend, Ladder, Tier
+from service.fleet import Backend, Ladder, Route, Tier
 from service.store.captures import Captures
 from service.store.database import Database
 from service.store.decisions import read, verify
-from service.store.routes import current_route
+from service.store.routes import current_route, set_route
 from tests.approval.live import ENOUGH, MODEL, LiveApi, Upstream, ladder_over
 from tests.dashboard.visiting import csrf_of, dashboard_over, logged_in, words_of
 
@@ -266,3 +266,35 @@ def test_names_and_reasons_are_text_and_never_markup(sqlite_database: Database, 
     assert page.status_code == 200
     assert hostile not in page.text
     assert "unsafe" not in page.headers["content-security-policy"]
+
+
+def test_a_route_to_a_tier_that_is_not_configured_any_more_is_cleared(site: LiveApi) -> None:
+    set_route(site.db, Route(model=MODEL, weights={"w2": 60, "bf16": 40}), at=site.clock(), actor="somebody")
+    client = logged_in(site, "approve")
+    overview = client.get("/")
+    assert "w2" in words_of(overview.text)
+    assert "do=roll_back" in overview.text
+    page = told(client, "roll_back", "w2")
+    text = words_of(page.text)
+    assert page.status_code == 200, text
+    assert "names w2, which is not configured any more: bf16 serves alone" in text
+    assert "roll_back bf16 · by test-approve" in text
+    assert 'href="/tier?model=org%2Fmodel&amp;tier=bf16"' in page.text
+    answer = confirmed(client, "roll_back", "w2", reason="removed")
+    assert answer.status_code == 303, words_of(answer.text)
+    assert dict(httpx.URL(answer.headers["location"]).params)["tier"] == "bf16"
+    assert client.get(answer.headers["location"]).status_code == 200
+    assert weights(site) == {"bf16": 100}
+    assert read(site.db, MODEL)[-1].detail["because"] == "no longer configured: w2"
+    assert told(client, "roll_back", "w2").status_code == 404
+    assert "do=roll_back" not in client.get("/").text
+
+
+def test_other_decisions_about_such_a_tier_are_refused(site: LiveApi) -> None:
+    set_route(site.db, Route(model=MODEL, weights={"w2": 100}), at=site.clock(), actor="somebody")
+    client = logged_in(site, "admin")
+    for do in ("approve", "override", "reject", "revoke", "skip"):
+        assert told(client, do, "w2").status_code == 404, do
+    elsewhere = told(client, "roll_back", "w2", to="w8a8")
+    assert elsewhere.status_code == 409
+    assert "is above 'bf16', which serves" in words_of(elsewhere.text)
