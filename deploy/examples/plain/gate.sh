@@ -1,6 +1,7 @@
 #!/bin/sh
 # May this tier roll out? Exit 0 approved, 1 rejected, 2 inconclusive, 3 could not ask.
-# Needs TIERGATE_URL, TIERGATE_TOKEN (scope read) and: gate.sh MODEL TIER [SHA256]
+# Needs TIERGATE_URL, TIERGATE_TOKEN (scope read), curl 7.83 or newer (an older one always ends with 3), and:
+# gate.sh MODEL TIER [SHA256]
 set -u
 : "${TIERGATE_URL:?}" "${TIERGATE_TOKEN:?}" "${1:?model}" "${2:?tier}"
 url="$TIERGATE_URL/gates/plain/models/$1/tiers/$2${3+?artifact=$3}"
