@@ -206,6 +206,23 @@ def test_a_tier_that_is_down_ends_the_job_and_says_so(
     assert (job.findings or {})["gates"] == []
 
 
+def test_a_tier_that_takes_requests_and_never_answers_ends_the_job_in_its_sweep(
+    configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
+) -> None:
+    """However long an answer may be waited for: a sweep waits for nobody beyond the SLO's TTFT."""
+    fill_corpus(db)
+    settings = configured(engines(seconds=0.02), engines(seconds=36_000), slo=IMPATIENT)
+    job = run_all(room_of(settings), begin_by_hand(settings, db, time.time(), parts=("sweep",)))
+    assert job.state is JobState.FAILED
+    assert "w8a8 answered nothing in 2 blocks in a row (given_up" in job.reason
+    blocks = [BlockFigures.of(block.figures or {}) for block in read_blocks(db, job.job_id)]
+    hung = [each for each in blocks if each.plan.tier == "w8a8"]
+    assert [each.answered for each in hung] == [0, 0]
+    assert hung[1].plan.rate is not None
+    assert hung[0].plan.rate is not None
+    assert hung[1].plan.rate < hung[0].plan.rate
+
+
 def test_clients_are_watched_on_capacity_that_serves_and_without_a_proxy_to_ask_nothing_is_loaded(
     configured: Callable[..., Settings], room_of: Callable[..., LoadRoom], engines: Engines, db: Database
 ) -> None:

@@ -149,6 +149,7 @@ def test_every_part_is_measured_and_the_report_says_what_was(
     cut = told.partition("not measured to the end: ")[2]
     for part in set(Part) - measured:
         assert part in cut or (part is Part.COST and "cost of" in told), told
+    assert any(each.busy_before for each in figures) == ("at work for others" in told)
     assert sum(each.throughput for each in figures) > 0
     for each in figures:
         assert sum(each.columns.tokens) <= TOKENS * each.offered
