@@ -51,7 +51,7 @@ TINY: dict[str, Any] = {
     "blocks": 8,
     "rate": "2/s",
     "arrivals": "constant",
-    "budget": {"time": "100s"},
+    "budget": {"time": "90s"},
 }
 TOKENS = 3
 
