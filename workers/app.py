@@ -36,6 +36,7 @@ from service.store.spending import Budget
 from service.store.task_message import REPLAY_TASK
 from service.store.worker_counts import WorkerCounts
 from workers import load_tasks, tasks
+from workers.acknowledging import insist
 from workers.answering import Answering
 from workers.backends import Limits, Shadow
 from workers.drawing import Drawing
@@ -133,6 +134,7 @@ def create_app(settings: Settings, environ: Mapping[str, str]) -> Celery:
             "health_check_interval": 20,
         },
     )
+    insist(app)
     life = Life()
     roots = _Roots(
         settings=settings,

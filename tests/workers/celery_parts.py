@@ -59,13 +59,14 @@ class CeleryParts:
 
     directory: Path
     environ: Mapping[str, str]
+    app: str = "workers.app"
     started: list[CeleryPart] = field(default_factory=list)
 
     def start(self, *arguments: str, **environ: str) -> CeleryPart:
         log_path = self.directory / f"celery-{len(self.started)}.log"
         with log_path.open("wb") as log:
             process = Leashed(
-                [sys.executable, "-m", "celery", "-A", "workers.app", *arguments],
+                [sys.executable, "-m", "celery", "-A", self.app, *arguments],
                 env={**os.environ, **self.environ, **environ},
                 stdout=log,
                 stderr=subprocess.STDOUT,

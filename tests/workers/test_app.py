@@ -223,6 +223,26 @@ def test_a_worker_goes_on_when_redis_took_no_writes(
     assert worker.process.poll() is None
 
 
+def test_a_worker_goes_on_when_redis_hung_while_it_acknowledged(
+    own_valkey: ValkeyServer, db: Database, configured: Configure, backend: Backends
+) -> None:
+    server = backend(lambda asked: Reply(text=GOOD))
+    parts = configured(own_valkey, server.url, server.url)
+    parts.app = "tests.workers.impatient"
+    worker = parts.worker()
+    [child] = worker.children()
+    os.kill(child, signal.SIGSTOP)
+    enqueue(own_valkey.url, "workers.tasks.rescore_kept", "replay")
+    with own_valkey.client() as client:
+        until(lambda: client.hlen("unacked") == 1, PATIENCE, lambda: worker.log)
+    own_valkey.freeze()
+    os.kill(child, signal.SIGCONT)
+    worker.wait_for("Timeout reading from")
+    own_valkey.thaw()
+    ship(own_valkey.url, orders(3))
+    until(lambda: account(db).processed == 3, PATIENCE, lambda: worker.log)
+
+
 def test_beat_and_guard_copy_ledgers_and_republish_routes_that_redis_lost(
     valkey: ValkeyServer, db: Database, configured: Configure, redis_client: redis.Redis
 ) -> None:
