@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from fastapi import Depends, Request
 
 from service.approval.access import Caller
 from service.approval.config import ApiConfig
+from service.approval.kept import Kept
 from service.approval.names import find_ladder
 from service.store.captures import Captures
 from service.store.database import Database
@@ -25,6 +26,8 @@ class Desk:
     captures: Captures
     now: Callable[[], float]
     """Unix seconds."""
+    standings: Kept[str, Standing] = field(default_factory=Kept)
+    """By model."""
 
     @property
     def question(self) -> Question:
@@ -39,9 +42,13 @@ class Desk:
         )
 
     def standing(self, model: str) -> Standing:
-        """A ladder as it stands; 404 for an unknown model."""
+        """A ladder as it stands, the same object while nothing has changed; 404 for an unknown model."""
         ladder = find_ladder(self.config.ladders, model)
-        return read_standing(self.db, ladder, self.question, now=self.now())
+
+        def read(now: float) -> Standing:
+            return read_standing(self.db, ladder, self.question, now=now)
+
+        return self.standings.get(ladder.model, self.db, self.now, read)
 
 
 def _caller(request: Request) -> Caller:

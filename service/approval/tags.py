@@ -1,4 +1,4 @@
-"""`ETag` and `If-None-Match` (RFC 9110, 13.1.2) of answers that are computed anew with every request.
+"""`ETag` and `If-None-Match` (RFC 9110, 13.1.2) of answers that are computed, and not stored anywhere.
 
 The tag is weak: two answers of one tag say the same, and differ at most in what the clock alone moves.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any
 
@@ -32,15 +33,25 @@ UNCHANGED: dict[int | str, dict[str, Any]] = {
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
-def tagged(answer: Answer, known: str | None) -> Response:
-    """The answer with its tag, or 304 where the caller has it."""
-    document = answer.model_dump(mode="json")
-    tag = f'W/"{_digest(document)}"'
-    headers = {"ETag": tag, "Cache-Control": "private, no-cache", "Vary": "Authorization"}
-    if known is not None and (known.strip() == "*" or tag.removeprefix("W/") in _TAG.findall(known)):
-        return Response(status_code=304, headers=headers)
-    content = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return Response(content, headers=headers, media_type="application/json")
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """An answer as it goes over the wire, with its tag."""
+
+    content: str
+    tag: str
+
+    @classmethod
+    def of(cls, answer: Answer) -> Tagged:
+        document = answer.model_dump(mode="json")
+        content = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return cls(content, f'W/"{_digest(document)}"')
+
+    def response(self, known: str | None) -> Response:
+        """All of it, or 304 where the caller has it by `known`, an `If-None-Match`."""
+        headers = {"ETag": self.tag, "Cache-Control": "private, no-cache", "Vary": "Authorization"}
+        if known is not None and (known.strip() == "*" or self.tag.removeprefix("W/") in _TAG.findall(known)):
+            return Response(status_code=304, headers=headers)
+        return Response(self.content, headers=headers, media_type="application/json")
 
 
 def _digest(document: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`GET .../verdict`, `.../verdict/why` and `.../evidence`: computed from the tallies at every call."""
+"""`GET .../verdict`, `.../verdict/why` and `.../evidence`: computed from the tallies of the moment."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from service.approval.breakdowns import strata_out, tenants_out
 from service.approval.desk import Desk
 from service.approval.names import find_candidate, find_evaluator, find_ladder
 from service.approval.reasons import why_out
-from service.approval.tags import UNCHANGED, IfNoneMatch, tagged
+from service.approval.tags import UNCHANGED, IfNoneMatch, Tagged
 from service.approval.verdict_schemas import EvidenceOut, VerdictOut, WhyOut
 from service.decision.policy import Hypothesis
 from service.store.breakdown import read_strata, read_tenants
 from service.store.evidence import recent_pairs
+from service.store.standing import Standing
 from service.store.worst import worst_pairs
 
 MOST_PAIRS = 200
@@ -38,6 +39,7 @@ def _listed(desk: Desk, evaluator: str | None) -> tuple[str, ...]:
 def verdict_routes(desk: Desk) -> APIRouter:
     """What the evidence is and what it amounts to."""
     router = APIRouter(tags=["verdicts"])
+    told: dict[tuple[str, str], tuple[Standing, Tagged]] = {}
 
     @router.get(
         "/models/{model:path}/tiers/{tier:path}/verdict",
@@ -52,7 +54,11 @@ def verdict_routes(desk: Desk) -> APIRouter:
         """
         find_candidate(find_ladder(desk.config.ladders, model), tier)
         standing = desk.standing(model)
-        return tagged(verdict_out(standing, standing.rung(tier), desk.config.policy, now=desk.now()), known)
+        of, answer = told.get((model, tier), (None, None))
+        if answer is None or of is not standing:
+            answer = Tagged.of(verdict_out(standing, standing.rung(tier), desk.config.policy, now=desk.now()))
+            told[model, tier] = standing, answer
+        return answer.response(known)
 
     @router.get("/models/{model:path}/tiers/{tier:path}/evidence", summary="What a verdict rests on")
     def evidence(

@@ -39,6 +39,7 @@ from service.store import schema
 from service.store import session_tables as session_tables
 from service.store import tally_tables as tally_tables
 from service.store import token_tables as token_tables
+from service.store.data_version import DataVersion
 
 _BUSY_SECONDS = 20.0
 _CONNECT_SECONDS = 5
@@ -81,6 +82,7 @@ class Database:
         self.part = part
         self._engine = engine
         self._shared: ContextVar[_Moment | None] = ContextVar("shared", default=None)
+        self._data_version = DataVersion(engine)
 
     @property
     def shown_url(self) -> str:
@@ -100,6 +102,16 @@ class Database:
                 yield connection
             finally:
                 self._shared.reset(token)
+
+    @property
+    def is_in_one_moment(self) -> bool:
+        """Whether this task reads within `one_moment`, and so what may be past."""
+        return self._shared.get() is not None
+
+    def data_version(self) -> str:
+        """Names what is stored now: while the name stays, nothing was committed."""
+        with self._translated():
+            return self._data_version.read()
 
     def once(self, name: str, read: Callable[[], _T]) -> _T:
         """What `read` gives; within `one_moment` it is asked once, for nothing changes there."""
@@ -160,6 +172,7 @@ class Database:
             raise StoreUnusable(_advice(self._engine.url, f"malformed: {found}"))
 
     def close(self) -> None:
+        self._data_version.close()
         self._engine.dispose()
 
     @contextmanager
