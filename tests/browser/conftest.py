@@ -11,9 +11,10 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from service.store.captures import open_captures
 from service.store.database import open_database
@@ -23,6 +24,8 @@ from tests.browser.watched import Watched, watched
 from tests.conftest import ValkeyServer
 from tests.dashboard.conftest import copy_of, furnished
 from tests.dashboard.house import House, house_api
+from tests.dashboard.house import browser as house_browser
+from tests.patience import PATIENCE
 
 __all__ = ["furnished"]
 
@@ -52,6 +55,7 @@ def chromium() -> Iterator[Browser]:
         pytest.skip(
             "no Chromium here: install the package `chromium`, as .ci/run does, or set TIERGATE_CHROMIUM"
         )
+    expect.set_options(timeout=1000 * PATIENCE)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         try:
@@ -107,32 +111,37 @@ def look(chromium: Browser) -> Iterator[OpenPage]:
     """Opens a page of its own context: `look(api, width=1440, dark=False, language="en", scope=None)`."""
     contexts: list[BrowserContext] = []
 
-    def opened(
-        api: LiveApi,
-        *,
-        width: int = 1440,
-        dark: bool = False,
-        language: str = "en",
-        scope: str | None = None,
-    ) -> Watched:
-        context = chromium.new_context(
-            base_url=api.url,
-            viewport={"width": width, "height": 900},
-            color_scheme="dark" if dark else "light",
-            locale={"en": "en-GB", "zh": "zh-CN"}[language],
-            reduced_motion="reduce",
-        )
-        contexts.append(context)
-        context.set_default_timeout(60_000)
-        page: Page = context.new_page()
-        seen = watched(page)
-        if scope is not None:
-            page.goto("/login")
-            page.locator("#token").fill(api.secrets[scope])
-            page.keyboard.press("Enter")
-            page.wait_for_url("**/")
-        return seen
+    def opened(api: LiveApi, **how: Any) -> Watched:
+        page = open_page(chromium, api, **how)
+        contexts.append(page.context)
+        return watched(page)
 
     yield opened
     for context in contexts:
         context.close()
+
+
+def open_page(
+    chromium: Browser,
+    api: LiveApi,
+    *,
+    width: int = 1440,
+    dark: bool = False,
+    language: str = "en",
+    scope: str | None = None,
+    script: bool = True,
+) -> Page:
+    """A page of a new context, with the session of a scope; that logging in works is a test of its own."""
+    context = chromium.new_context(
+        base_url=api.url,
+        viewport={"width": width, "height": 900},
+        color_scheme="dark" if dark else "light",
+        locale={"en": "en-GB", "zh": "zh-CN"}[language],
+        reduced_motion="reduce",
+        java_script_enabled=script,
+    )
+    context.set_default_timeout(1000 * PATIENCE)
+    if scope is not None:
+        session = house_browser(api, scope).cookies
+        context.add_cookies([{"name": name, "value": text, "url": api.url} for name, text in session.items()])
+    return context.new_page()

@@ -37,6 +37,22 @@ def actions(built: Built) -> list[tuple[str, str]]:
     return [(entry.action, entry.tier) for entry in read(built.api.db, limit=1000)]
 
 
+def test_somebody_logs_in_by_keyboard_and_comes_to_where_they_wanted(look: OpenPage, built: Built) -> None:
+    seen = look(built.api)
+    page = seen.page
+    page.goto("/")
+    expect(page.locator("h1")).to_have_text("Overview")
+    tab_to(page, "a[href^='/login']")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/login?*")
+    tab_to(page, "#token")
+    page.keyboard.type(built.api.secrets["read"])
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/")
+    expect(page.locator(".who")).to_contain_text("test-read")
+    assert seen.complaints == []
+
+
 def test_a_tier_is_approved_by_keyboard(look: OpenPage, own: Built) -> None:
     seen = look(own.api, scope="approve")
     page = seen.page
