@@ -52,12 +52,13 @@ class Known:
 def matters(
     models: Sequence[Known], callbacks: Mapping[tuple[str, CallbackState], int]
 ) -> tuple[Matter, ...]:
-    """The worst first; within that, model by model along the ladder."""
-    found = [*_given_up(callbacks)]
+    """The worst first; within that, model by model along the ladder, and last what harms no client."""
+    found: list[Matter] = []
     for known in models:
         found += _of_route(known.standing)
         found += [matter for rung in known.standing.rungs for matter in _of_rung(known.standing, rung)]
         found += [*_of_ledger(known), *_of_job(known), *_of_labels(known)]
+    found += _given_up(callbacks)
     return tuple(sorted(found, key=lambda matter: _ORDER.index(matter.tone)))
 
 

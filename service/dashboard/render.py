@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from starlette.responses import HTMLResponse, Response
 
 from service.approval.errors import Problem, echo
@@ -31,6 +31,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
 }
 _MAIN = re.compile(r"<main\b.*</main>", re.DOTALL)
+_CODED = re.compile(r"`([^`<>]+)`")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
 _UNIT = r"(?: ?(?:%|pp|ms|s|h|min|d|tok/s|req/s|[A-Z]{3}))?"
@@ -60,6 +61,7 @@ def environment() -> Environment:
         "day": formats.day,
         "timed": formats.timed,
         "drawn": Markup,
+        "coded": coded,
     }
     return made
 
@@ -67,6 +69,11 @@ def environment() -> Environment:
 def shown(told: object) -> object:
     """A text with what is not seen in it spelled out, such as controls and marks of direction."""
     return visible(told) if isinstance(told, str) and not isinstance(told, Markup) else told
+
+
+def coded(told: object) -> Markup:
+    """A text in which what stands in backquotes is code: commands, keys."""
+    return Markup(_CODED.sub(r"<code>\1</code>", str(escape(shown(told)))))
 
 
 def answer(template: str, context: Mapping[str, object], *, status: int, known: str | None) -> Response:

@@ -71,7 +71,7 @@ def test_what_hinders_a_job_is_told_with_what_to_do(sqlite_database: Database, c
     with working_site(sqlite_database, captures, jobs=terms(slo={})) as api:
         text = words_of(logged_in(api, "approve").get("/jobs").text)
     assert "No job could begin now: 'm' has no service level" in text
-    assert "give it one: `slo: {ttft: 1500ms, tpot: 80ms}`" in text
+    assert "give it one: slo: {ttft: 1500ms, tpot: 80ms} under the model" in text
 
 
 def test_backends_that_serve_are_named_and_only_an_admin_goes_on(

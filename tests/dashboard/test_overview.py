@@ -27,8 +27,8 @@ def rungs_of(page: str, model: str) -> list[str]:
     return [words_of(item) for item in rungs[0].split("<h3>")[1:]]
 
 
-def test_what_needs_a_person_comes_first_the_worst_before_the_rest(house_site: LiveApi) -> None:
-    items = items_of(browser(house_site, "approve").get("/").text)
+def test_what_needs_a_person_comes_first_the_worst_before_the_rest(seen_site: LiveApi) -> None:
+    items = items_of(browser(seen_site, "approve").get("/").text)
     told = " | ".join(items)
     for wanted in (
         "Messages to ops-chat that could not be delivered: 1.",
@@ -39,18 +39,19 @@ def test_what_needs_a_person_comes_first_the_worst_before_the_rest(house_site: L
         f"w8a8 of {CHAT} could serve: the verdict is accept, and nobody has approved it.",
     ):
         assert wanted in told
-    assert told.index("does harm and serves") < told.index("expired on") < told.index("could serve")
+    harms, undelivered = told.index("does harm and serves"), told.index("could not be delivered")
+    assert harms < undelivered < told.index("expired on") < told.index("could serve")
 
 
-def test_each_leads_to_where_it_is_done(house_site: LiveApi) -> None:
-    page = browser(house_site, "approve").get("/").text
+def test_each_leads_to_where_it_is_done(seen_site: LiveApi) -> None:
+    page = browser(seen_site, "approve").get("/").text
     assert 'href="/tier?model=acme%2Fcode-7b&amp;tier=w8a8"' in page
     assert 'href="/adjudicate?model=acme%2Fchat-32b"' in page
     assert 'href="/ledger?model=acme%2Fchat-32b"' in page
 
 
-def test_a_ladder_shows_its_top_first_with_state_share_and_evidence(house_site: LiveApi) -> None:
-    page = browser(house_site).get("/").text
+def test_a_ladder_shows_its_top_first_with_state_share_and_evidence(seen_site: LiveApi) -> None:
+    page = browser(seen_site).get("/").text
     w4a16, w8a8, fp8, bf16 = rungs_of(page, CHAT)
     assert w4a16.startswith("w4a16 reject reject:")
     assert w8a8.startswith("w8a8 accept ")
@@ -77,14 +78,14 @@ def test_a_job_that_runs_and_the_next_one_are_told(
     assert "Next shadow job: 2023-11-14 23:13:20 UTC (2023-11-15 01:13, Europe/Helsinki)" in words_of(page)
 
 
-def test_a_token_for_one_model_is_told_of_nothing_else(house_site: LiveApi) -> None:
-    items = items_of(browser(house_site, "chat").get("/").text)
+def test_a_token_for_one_model_is_told_of_nothing_else(seen_site: LiveApi) -> None:
+    items = items_of(browser(seen_site, "chat").get("/").text)
     assert items
     assert not any(CODE in item or "ops-chat" in item for item in items)
 
 
-def test_it_is_all_there_in_chinese(house_site: LiveApi) -> None:
-    text = words_of(browser(house_site, "approve").get("/?lang=zh").text)
+def test_it_is_all_there_in_chinese(seen_site: LiveApi) -> None:
+    text = words_of(browser(seen_site, "approve").get("/?lang=zh").text)
     for told in ("需要人处理的事", "造成损害", "基线：其他层级都与它比较。", "批准已过期"):
         assert told in text
 

@@ -68,7 +68,7 @@ def strata_chart(seen: TierReading, strata: Sequence[Stratum], say: Words, repor
         name
         for each in criteria
         for short in [say.known(f"tier_short.{each.evaluator}", criterion(report, each.evaluator))]
-        for name in (short, say("tier_strata.control", criterion=short))
+        for name in (short, say("tier_strata.control"))
     ]
     return chart(
         heat(
