@@ -1,10 +1,14 @@
-"""The house, filled once a session and copied for each test; and what `tests.approval` opens."""
+"""The house, filled once a run and copied for each test; and what `tests.approval` opens."""
 
 from __future__ import annotations
 
+import fcntl
+import json
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -21,14 +25,24 @@ __all__ = ["captures", "sqlite_database"]
 
 @pytest.fixture(scope="session")
 def furnished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, House]:
-    """A file with everything in it, closed, and the names of what is in it."""
-    path = tmp_path_factory.mktemp("house") / "tiergate.db"
-    database = open_database(f"sqlite:///{path}")
-    try:
-        house = furnish(database)
-    finally:
-        database.close()
-    return path, house
+    """A file with everything in it, closed, and the names of what is in it.
+
+    It takes seconds of work: of pytest's workers the first that needs it makes it, the others wait for it.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = tmp_path_factory.getbasetemp().parent / "house"
+        folder.mkdir(exist_ok=True)
+    else:
+        folder = tmp_path_factory.mktemp("house")
+    path, names = folder / "tiergate.db", folder / "names.json"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not names.exists():
+            with closing(open_database(f"sqlite:///{path}")) as database:
+                made = furnish(database)
+            names.write_text(json.dumps(asdict(made)), encoding="utf-8")
+    told = json.loads(names.read_text(encoding="utf-8"))
+    return path, House(**{**told, "items": tuple(told["items"])})
 
 
 def copy_of(filled: Path, path: Path) -> Path:

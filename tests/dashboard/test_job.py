@@ -15,8 +15,8 @@ from tests.dashboard.visiting import words_of
 from tests.store.test_manifest import document
 
 
-def test_a_job_that_runs_shows_its_parts_and_can_be_cancelled(house_site: LiveApi, house: House) -> None:
-    page = browser(house_site, "approve").get("/job", params={"id": house.running_job}).text
+def test_a_job_that_runs_shows_its_parts_and_can_be_cancelled(seen_site: LiveApi, house: House) -> None:
+    page = browser(seen_site, "approve").get("/job", params={"id": house.running_job}).text
     text = words_of(page)
     assert "SLO under equal load" in text
     assert "to come" in text
@@ -26,43 +26,41 @@ def test_a_job_that_runs_shows_its_parts_and_can_be_cancelled(house_site: LiveAp
         assert f'data-live="{part}"' in page
 
 
-def test_a_job_that_is_over_shows_what_it_found_and_can_be_repeated(
-    house_site: LiveApi, house: House
-) -> None:
-    page = browser(house_site, "approve").get("/job", params={"id": house.done_job}).text
+def test_a_job_that_is_over_shows_what_it_found_and_can_be_repeated(seen_site: LiveApi, house: House) -> None:
+    page = browser(seen_site, "approve").get("/job", params={"id": house.done_job}).text
     text = words_of(page)
     assert "Best rate of w8a8:" in text
     assert f'href="/jobs/begin?repeats={house.done_job}"' in page
     assert "/job/cancel" not in page
     assert "a remark" in text
     blocks = len(re.findall(r'<th scope="row">\d+</th>', page[page.rindex('<table class="broad">') :]))
-    assert blocks == read_job(house_site.db, house.done_job).blocks_done
+    assert blocks == read_job(seen_site.db, house.done_job).blocks_done
 
 
-def test_why_a_job_failed_is_told(house_site: LiveApi, house: House) -> None:
-    text = words_of(browser(house_site, "read").get("/job", params={"id": house.failed_job}).text)
+def test_why_a_job_failed_is_told(seen_site: LiveApi, house: House) -> None:
+    text = words_of(browser(seen_site, "read").get("/job", params={"id": house.failed_job}).text)
     assert "failed block 4 ended its workers twice" in text
     assert "not reached" in text
 
 
-def test_the_numbers_of_its_blocks_can_be_downloaded(house_site: LiveApi, house: House) -> None:
-    answer = browser(house_site, "read").get("/job", params={"id": house.done_job, "download": "blocks"})
+def test_the_numbers_of_its_blocks_can_be_downloaded(seen_site: LiveApi, house: House) -> None:
+    answer = browser(seen_site, "read").get("/job", params={"id": house.done_job, "download": "blocks"})
     head, *rows = csv.reader(io.StringIO(answer.text))
     assert head == ["Block", "Part", "Tier", "Load", "Met the SLO", "TTFT P95", "TPOT P95"]
-    assert len(rows) == read_job(house_site.db, house.done_job).blocks_done
+    assert len(rows) == read_job(seen_site.db, house.done_job).blocks_done
     assert rows[0][3].endswith("req/s")
 
 
-def test_its_manifest_can_be_saved(house_site: LiveApi, house: House) -> None:
-    answer = browser(house_site, "read").get("/job", params={"id": house.done_job, "manifest": "1"})
+def test_its_manifest_can_be_saved(seen_site: LiveApi, house: House) -> None:
+    answer = browser(seen_site, "read").get("/job", params={"id": house.done_job, "manifest": "1"})
     saved = f'attachment; filename="tiergate-{house.done_job}.manifest.json"'
     assert answer.headers["content-disposition"] == saved
-    told = read_job(house_site.db, house.done_job).manifest
+    told = read_job(seen_site.db, house.done_job).manifest
     assert Manifest.of(json.loads(answer.text)).digest == told.digest
 
 
-def test_an_unknown_job_and_one_of_another_model_are_404(house_site: LiveApi, house: House) -> None:
-    client = browser(house_site, "chat")
+def test_an_unknown_job_and_one_of_another_model_are_404(seen_site: LiveApi, house: House) -> None:
+    client = browser(seen_site, "chat")
     assert client.get("/job", params={"id": "nobody"}).status_code == 404
     hidden = client.get("/job", params={"id": house.running_job})
     assert hidden.status_code == 404

@@ -17,8 +17,8 @@ from tests.dashboard.looking import HOSTILE, links, listing
 from tests.dashboard.visiting import words_of
 
 
-def test_pairs_that_differ_are_listed_by_pages(house_site: LiveApi) -> None:
-    client = browser(house_site)
+def test_pairs_that_differ_are_listed_by_pages(seen_site: LiveApi) -> None:
+    client = browser(seen_site)
     first, second = listing(client), listing(client, page=2)
     assert "Pairs: 85." in words_of(first)
     assert (len(links(first)), len(links(second))) == (SIZE, 85 - SIZE)
@@ -27,8 +27,8 @@ def test_pairs_that_differ_are_listed_by_pages(house_site: LiveApi) -> None:
     assert not set(links(first)) & set(links(second))
 
 
-def test_filters_narrow_the_list_and_say_how_many_each_word_leaves(house_site: LiveApi) -> None:
-    client = browser(house_site)
+def test_filters_narrow_the_list_and_say_how_many_each_word_leaves(seen_site: LiveApi) -> None:
+    client = browser(seen_site)
     page = listing(client, criterion=REFUSAL)
     assert "Pairs: 8." in words_of(page)
     assert "refuse (8)" in words_of(page)
@@ -42,14 +42,14 @@ def test_filters_narrow_the_list_and_say_how_many_each_word_leaves(house_site: L
     )
 
 
-def test_where_nothing_differs_the_page_says_what_to_do(house_site: LiveApi) -> None:
-    answer = browser(house_site).get(address("/pairs", model=CODE, tier="w4a16"))
+def test_where_nothing_differs_the_page_says_what_to_do(seen_site: LiveApi) -> None:
+    answer = browser(seen_site).get(address("/pairs", model=CODE, tier="w4a16"))
     assert "No pair differs in the present epoch" in words_of(answer.text)
     assert links(answer.text) == []
 
 
-def test_without_a_model_or_a_tier_the_first_ones_are_shown(house_site: LiveApi) -> None:
-    page = browser(house_site).get("/pairs").text
+def test_without_a_model_or_a_tier_the_first_ones_are_shown(seen_site: LiveApi) -> None:
+    page = browser(seen_site).get("/pairs").text
     assert f"{CHAT}, fp8-kv" in words_of(page)
 
 
@@ -65,9 +65,9 @@ def test_without_a_model_or_a_tier_the_first_ones_are_shown(house_site: LiveApi)
     ],
 )
 def test_a_query_that_cannot_be_is_refused_with_what_is_wrong(
-    house_site: LiveApi, query: dict[str, str], status: int, told: str
+    seen_site: LiveApi, query: dict[str, str], status: int, told: str
 ) -> None:
-    answer = browser(house_site).get(address("/pairs", **{"model": CHAT, "tier": "w4a16", **query}))
+    answer = browser(seen_site).get(address("/pairs", **{"model": CHAT, "tier": "w4a16", **query}))
     assert answer.status_code == status
     assert told in words_of(answer.text)
 

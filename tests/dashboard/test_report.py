@@ -12,8 +12,8 @@ from tests.dashboard.house import House, browser
 from tests.dashboard.visiting import words_of
 
 
-def test_it_is_shown_in_a_frame_without_any_rights(house_site: LiveApi, house: House) -> None:
-    client = browser(house_site, "read")
+def test_it_is_shown_in_a_frame_without_any_rights(seen_site: LiveApi, house: House) -> None:
+    client = browser(seen_site, "read")
     page = client.get("/report", params={"job": house.done_job})
     assert page.headers["x-frame-options"] == "DENY"
     assert "frame-src 'self'" in page.headers["content-security-policy"]
@@ -42,9 +42,9 @@ def test_it_is_shown_in_a_frame_without_any_rights(house_site: LiveApi, house: H
 )
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_it_can_be_saved_in_every_form_and_language(
-    form: str, media_type: str, language: str, house_site: LiveApi, house: House
+    form: str, media_type: str, language: str, seen_site: LiveApi, house: House
 ) -> None:
-    answer = browser(house_site, "read").get(
+    answer = browser(seen_site, "read").get(
         "/report", params={"job": house.done_job, "form": form, "language": language, "save": "1"}
     )
     assert answer.headers["content-type"] == media_type
@@ -57,8 +57,8 @@ def test_it_can_be_saved_in_every_form_and_language(
         assert ("影子验收报告" in answer.text) is (language == "zh")
 
 
-def test_its_links_lead_to_every_form(house_site: LiveApi, house: House) -> None:
-    client = browser(house_site, "read")
+def test_its_links_lead_to_every_form(seen_site: LiveApi, house: House) -> None:
+    client = browser(seen_site, "read")
     page = client.get("/report", params={"job": house.done_job}).text
     links = {each.replace("&amp;", "&") for each in re.findall(r'href="(/report\?[^"]+)"', page)}
     files = [each for each in links if "save=1" in each]
@@ -66,14 +66,14 @@ def test_its_links_lead_to_every_form(house_site: LiveApi, house: House) -> None
     assert all(client.get(each).status_code == 200 for each in links)
 
 
-def test_of_a_job_that_runs_it_is_as_far_as_it_is(house_site: LiveApi, house: House) -> None:
-    page = browser(house_site, "read").get("/report", params={"job": house.running_job})
+def test_of_a_job_that_runs_it_is_as_far_as_it_is(seen_site: LiveApi, house: House) -> None:
+    page = browser(seen_site, "read").get("/report", params={"job": house.running_job})
     assert page.status_code == 200
     assert "It is not over: the report is as of now." in words_of(page.text)
 
 
-def test_only_known_jobs_forms_and_languages_have_one(house_site: LiveApi, house: House) -> None:
-    client = browser(house_site, "chat")
+def test_only_known_jobs_forms_and_languages_have_one(seen_site: LiveApi, house: House) -> None:
+    client = browser(seen_site, "chat")
     assert client.get("/report", params={"job": "nobody"}).status_code == 404
     assert client.get("/report", params={"job": house.running_job, "form": "json"}).status_code == 404
     assert client.get("/report", params={"job": house.done_job, "form": "pdf"}).status_code == 422

@@ -96,8 +96,8 @@ def test_the_figure_that_is_drawn_is_chosen_and_downloaded(compared: tuple[LiveA
     assert beside(client, *runs, figure="speed").status_code == 422
 
 
-def test_ticked_boxes_lead_to_a_page_with_an_address_of_its_own(house_site: LiveApi, house: House) -> None:
-    client = browser(house_site, "read")
+def test_ticked_boxes_lead_to_a_page_with_an_address_of_its_own(seen_site: LiveApi, house: House) -> None:
+    client = browser(seen_site, "read")
     answer = client.get(PATH, params=[("run", house.done_job), ("run", house.failed_job)])
     assert answer.status_code == 303
     onward = httpx.URL(answer.headers["location"])
@@ -108,17 +108,17 @@ def test_ticked_boxes_lead_to_a_page_with_an_address_of_its_own(house_site: Live
 
 
 @pytest.mark.parametrize("runs", [(), ("a",), ("a", "a"), tuple("abcdefg")])
-def test_too_few_and_too_many_are_told_how_to_choose(runs: tuple[str, ...], house_site: LiveApi) -> None:
-    answer = beside(browser(house_site, "read"), *runs)
+def test_too_few_and_too_many_are_told_how_to_choose(runs: tuple[str, ...], seen_site: LiveApi) -> None:
+    answer = beside(browser(seen_site, "read"), *runs)
     assert answer.status_code == 422
     assert "2 to 6 can stand side by side" in words_of(answer.text)
 
 
-def test_runs_of_several_models_are_not_compared(house_site: LiveApi, house: House) -> None:
-    answer = beside(browser(house_site, "read"), house.done_job, house.running_job)
+def test_runs_of_several_models_are_not_compared(seen_site: LiveApi, house: House) -> None:
+    answer = beside(browser(seen_site, "read"), house.done_job, house.running_job)
     assert answer.status_code == 409
     assert "compare runs of one model" in words_of(answer.text)
-    hidden = beside(browser(house_site, "chat"), house.done_job, house.running_job)
+    hidden = beside(browser(seen_site, "chat"), house.done_job, house.running_job)
     assert hidden.status_code == 404
 
 

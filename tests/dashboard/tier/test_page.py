@@ -30,15 +30,15 @@ def charts_of(html: str) -> list[str]:
     return re.findall(r'<figure class="chart" id="chart-([\w-]+)"', html)
 
 
-def test_it_says_in_one_sentence_what_may_be_done_and_why(house_site: LiveApi) -> None:
-    words = words_of(page(house_site, "w4a16"))
+def test_it_says_in_one_sentence_what_may_be_done_and_why(seen_site: LiveApi) -> None:
+    words = words_of(page(seen_site, "w4a16"))
     assert "w4a16 must not replace the baseline: structured output fails more often, +40.83 [" in words
     assert "harm beyond the margin of 0.2 shown" in words
-    assert "w8a8 may replace the baseline" in words_of(page(house_site, "w8a8"))
+    assert "w8a8 may replace the baseline" in words_of(page(seen_site, "w8a8"))
 
 
-def test_it_shows_everything_that_a_verdict_rests_on(house_site: LiveApi, house: House) -> None:
-    html = page(house_site, "w8a8")
+def test_it_shows_everything_that_a_verdict_rests_on(seen_site: LiveApi, house: House) -> None:
+    html = page(seen_site, "w8a8")
     assert re.findall(r'<section data-live="(\w+)"', html) == list(ALL)
     assert charts_of(html) == [
         "forest",
@@ -53,37 +53,37 @@ def test_it_shows_everything_that_a_verdict_rests_on(house_site: LiveApi, house:
     assert len(html.encode()) < MOST_BYTES
 
 
-def test_limits_over_time_have_their_looks_and_decisions(house_site: LiveApi) -> None:
-    html = page(house_site, "fp8-kv", download="narrowing-structured-output")
+def test_limits_over_time_have_their_looks_and_decisions(seen_site: LiveApi) -> None:
+    html = page(seen_site, "fp8-kv", download="narrowing-structured-output")
     rows = list(csv.reader(io.StringIO(html)))
     assert rows[0] == ["when", "what", "pairs", "difference", "decision"]
     assert [row[1] for row in rows[1:]].count("look") > 3
     assert any(row[1].startswith("approved, by ops") for row in rows)
-    drawn = page(house_site, "fp8-kv")
+    drawn = page(seen_site, "fp8-kv")
     assert re.search(r'class="c-event-name"[^>]*>(<title>[^<]*</title>)?approved', drawn)
 
 
-def test_every_chart_has_its_words_its_table_and_its_file(house_site: LiveApi) -> None:
-    html = page(house_site, "w8a8")
+def test_every_chart_has_its_words_its_table_and_its_file(seen_site: LiveApi) -> None:
+    html = page(seen_site, "w8a8")
     for name in charts_of(html):
         figure = html.partition(f'id="chart-{name}"')[2].partition("</figure>")[0]
         assert len(re.findall("<svg", figure)) == 2, name
         assert re.search(r"<figcaption>[^<]+</figcaption>", figure), name
         assert "<th scope=" in figure, name
-        answer = browser(house_site).get("/tier", params={"model": CHAT, "tier": "w8a8", "download": name})
+        answer = browser(seen_site).get("/tier", params={"model": CHAT, "tier": "w8a8", "download": name})
         assert answer.headers["content-type"] == "text/csv; charset=utf-8"
         assert len(list(csv.reader(io.StringIO(answer.text)))) > 1, name
 
 
-def test_in_chinese_it_says_the_same(house_site: LiveApi) -> None:
-    words = words_of(page(house_site, "w4a16", lang="zh"))
+def test_in_chinese_it_says_the_same(seen_site: LiveApi) -> None:
+    words = words_of(page(seen_site, "w4a16", lang="zh"))
     assert "w4a16 不得替换基线" in words
     assert "净收益" in words
     assert "Pairs so far" not in words
 
 
-def test_of_a_tier_without_pairs_it_teaches_the_next_steps(house_site: LiveApi) -> None:
-    words = words_of(page(house_site, "w4a16", CODE))
+def test_of_a_tier_without_pairs_it_teaches_the_next_steps(seen_site: LiveApi) -> None:
+    words = words_of(page(seen_site, "w4a16", CODE))
     for told in (
         "No pair has been counted yet.",
         "run a worker for the queue replay",
@@ -97,22 +97,22 @@ def test_of_a_tier_without_pairs_it_teaches_the_next_steps(house_site: LiveApi) 
         assert told in words, told
 
 
-def test_an_approval_has_its_artifact_and_its_end(house_site: LiveApi) -> None:
-    assert "approved by ops" in words_of(page(house_site, "fp8-kv"))
-    assert "in 30 d 0 h" in words_of(page(house_site, "fp8-kv"))
-    expired = words_of(page(house_site, "fp8-kv", CODE))
+def test_an_approval_has_its_artifact_and_its_end(seen_site: LiveApi) -> None:
+    assert "approved by ops" in words_of(page(seen_site, "fp8-kv"))
+    assert "in 30 d 0 h" in words_of(page(seen_site, "fp8-kv"))
+    expired = words_of(page(seen_site, "fp8-kv", CODE))
     assert "approval expired by ops" in expired
     assert "1 d 0 h ago" in expired
 
 
-def test_of_the_baseline_it_says_what_it_is_for(house_site: LiveApi) -> None:
-    words = words_of(page(house_site, "bf16"))
+def test_of_the_baseline_it_says_what_it_is_for(seen_site: LiveApi) -> None:
+    words = words_of(page(seen_site, "bf16"))
     assert "Every other tier is measured against it" in words
     assert "80 % of clients" in words
 
 
-def test_every_rung_is_a_step_away(house_site: LiveApi) -> None:
-    html = page(house_site, "w8a8")
+def test_every_rung_is_a_step_away(seen_site: LiveApi) -> None:
+    html = page(seen_site, "w8a8")
     for tier in ("bf16", "fp8-kv", "w8a8", "w4a16"):
         assert f'href="/tier?model=acme%2Fchat-32b&amp;tier={tier}"' in html
     assert len(re.findall('aria-current="page"', html)) >= 1
@@ -128,15 +128,15 @@ def test_every_rung_is_a_step_away(house_site: LiveApi) -> None:
     ],
 )
 def test_what_there_is_not_is_said_with_what_to_do(
-    house_site: LiveApi, asked: dict[str, str], status: int, told: str
+    seen_site: LiveApi, asked: dict[str, str], status: int, told: str
 ) -> None:
-    answer = browser(house_site).get("/tier", params=asked)
+    answer = browser(seen_site).get("/tier", params=asked)
     assert answer.status_code == status
     assert told in words_of(answer.text)
 
 
-def test_a_token_for_other_models_does_not_see_it(house_site: LiveApi) -> None:
-    client = browser(house_site, "chat")
+def test_a_token_for_other_models_does_not_see_it(seen_site: LiveApi) -> None:
+    client = browser(seen_site, "chat")
     assert client.get("/tier", params={"model": CHAT, "tier": "w8a8"}).status_code == 200
     refused = client.get("/tier", params={"model": CODE, "tier": "w8a8"})
     assert refused.status_code == 403
@@ -163,8 +163,8 @@ def test_names_and_reasons_are_text_and_never_markup(house_site: LiveApi, house_
     assert "&lt;script&gt;alert(1)&lt;/script&gt;\\u202e{{ 7 * 7 }}" in html
 
 
-def test_ids_are_unique_and_there_is_one_first_heading(house_site: LiveApi) -> None:
-    html = page(house_site, "w8a8")
+def test_ids_are_unique_and_there_is_one_first_heading(seen_site: LiveApi) -> None:
+    html = page(seen_site, "w8a8")
     ids = Counter(re.findall(r'\sid="([^"]+)"', html))
     assert [name for name, times in ids.items() if times > 1] == []
     assert len(re.findall("<h1", html)) == 1
@@ -172,7 +172,7 @@ def test_ids_are_unique_and_there_is_one_first_heading(house_site: LiveApi) -> N
         assert set(named.split()) <= set(ids), named
 
 
-def test_numbers_in_a_file_are_numbers_and_not_guarded_as_formulas(house_site: LiveApi) -> None:
-    text = page(house_site, "w8a8", download="forest")
+def test_numbers_in_a_file_are_numbers_and_not_guarded_as_formulas(seen_site: LiveApi) -> None:
+    text = page(seen_site, "w8a8", download="forest")
     assert "+0.83 [\u22125.29, +8.14] pp (93.9 %)" in text
     assert "'" not in text
