@@ -104,16 +104,16 @@ def ledger_out(account: LedgerAccount) -> LedgerOut:
     )
 
 
-def ladder_out(standing: Standing, *, now: float) -> LadderOut:
+def ladder_out(standing: Standing) -> LadderOut:
     return LadderOut(
         model=standing.ladder.model,
         baseline=standing.ladder.baseline.name,
         route=route_out(standing.route),
-        rungs=[_rung_out(rung, now=now) for rung in standing.rungs],
+        rungs=[_rung_out(rung, now=standing.at) for rung in standing.rungs],
     )
 
 
-def verdict_out(standing: Standing, rung: Rung, policy: Policy, *, now: float) -> VerdictOut:
+def verdict_out(standing: Standing, rung: Rung, policy: Policy) -> VerdictOut:
     """The whole answer to `GET .../verdict`; `rung` is a candidate's."""
     verdict, evidence = rung.verdict, rung.evidence
     assert verdict is not None, "the baseline has no verdict"
@@ -133,13 +133,13 @@ def verdict_out(standing: Standing, rung: Rung, policy: Policy, *, now: float) -
         skipped_below=list(evidence.skipped_below),
         not_shown=verdict.not_shown,
         baseline_after_approval=verdict.baseline_after_approval,
-        measured=_measured_out(policy, evidence, now=now),
+        measured=_measured_out(policy, evidence, now=standing.at),
         measured_within_seconds=evidence.measured_within,
         thresholds=_thresholds_out(policy, evidence),
         age_seconds=evidence.age_seconds,
         policy=_policy_out(policy),
         production=_production_out(standing, rung, policy),
-        evaluated_at=moment(now),
+        evaluated_at=moment(standing.at),
     )
 
 

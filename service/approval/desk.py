@@ -42,7 +42,7 @@ class Desk:
         )
 
     def standing(self, model: str) -> Standing:
-        """A ladder as it stands, the same object while nothing has changed; 404 for an unknown model."""
+        """A ladder as it stands, the same object while nothing is committed, for a second; 404 if unknown."""
         ladder = find_ladder(self.config.ladders, model)
 
         def read(now: float) -> Standing:

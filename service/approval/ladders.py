@@ -40,6 +40,6 @@ def ladder_routes(desk: Desk) -> APIRouter:
     @router.get("/models/{model:path}/ladder", summary="A model's tiers and their states")
     def ladder(model: str) -> LadderOut:
         """Least to most aggressive; a model's name may have slashes, encoded or not."""
-        return ladder_out(desk.standing(model), now=desk.now())
+        return ladder_out(desk.standing(model))
 
     return router

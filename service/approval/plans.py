@@ -127,7 +127,7 @@ async def plan_approval(desk: Desk, model: str, tier: str, body: ApprovalBody, *
     rung = standing.rung(tier)
     override = check_verdict(rung, body)
     now, seconds = desk.now(), lasts(body.expires_in)
-    verdict = verdict_out(standing, rung, desk.config.policy, now=now)
+    verdict = verdict_out(standing, rung, desk.config.policy)
     approval = Approval(
         model=model,
         tier=tier,

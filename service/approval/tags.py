@@ -1,4 +1,4 @@
-"""`ETag` and `If-None-Match` (RFC 9110, 13.1.2) of answers that are computed, and not stored anywhere.
+"""`ETag` and `If-None-Match` (RFC 9110, 13.1.2) of answers that are computed, and stored in no database.
 
 The tag is weak: two answers of one tag say the same, and differ at most in what the clock alone moves.
 """

@@ -22,6 +22,7 @@ from service.approval.capacity_schemas import (
     PrefixOut,
 )
 from service.approval.desk import Desk
+from service.approval.kept import PATIENCE_SECONDS
 from service.approval.names import find_ladder, find_tier
 from service.capacity.batch import Found
 from service.capacity.prefix_gate import Judged, Window
@@ -73,7 +74,7 @@ class LadderCapacity:
         self._desk = desk
         self._known: dict[str, tuple[float, Prompts]] = {}
         self._reading = Lock()
-        """Several pages that ask at once wait for one reading."""
+        """Several pages that ask at once wait for one reading, unless it hangs."""
 
     def read(self, model: str) -> list[TierCapacity]:
         """In the ladder's order."""
@@ -81,13 +82,17 @@ class LadderCapacity:
         return [_read(self._desk, standing, tier.name, prompts) for tier in standing.ladder.tiers]
 
     def _prompts(self, model: str) -> Prompts:
-        with self._reading:
+        held = self._reading.acquire(timeout=PATIENCE_SECONDS)
+        try:
             now = self._desk.now()
             at, prompts = self._known.get(model, (-math.inf, None))
             if prompts is None or not 0 <= now - at < PROMPTS_SECONDS:
                 prompts = read_prompts(self._desk.db, model, unit=UNIT_TOKENS, now=now)
                 self._known[model] = now, prompts
             return prompts
+        finally:
+            if held:
+                self._reading.release()
 
 
 def _read(desk: Desk, standing: Standing, tier: str, prompts: Prompts | None = None) -> TierCapacity:

@@ -56,7 +56,7 @@ def verdict_routes(desk: Desk) -> APIRouter:
         standing = desk.standing(model)
         of, answer = told.get((model, tier), (None, None))
         if answer is None or of is not standing:
-            answer = Tagged.of(verdict_out(standing, standing.rung(tier), desk.config.policy, now=desk.now()))
+            answer = Tagged.of(verdict_out(standing, standing.rung(tier), desk.config.policy))
             told[model, tier] = standing, answer
         return answer.response(known)
 
@@ -95,7 +95,8 @@ def verdict_routes(desk: Desk) -> APIRouter:
     ) -> WhyOut:
         """The chain from counts to decision, step by step, with the worst pairs and how to check it."""
         find_candidate(find_ladder(desk.config.ladders, model), tier)
-        rung, policy = desk.standing(model).rung(tier), desk.config.policy
+        standing, policy = desk.standing(model), desk.config.policy
+        rung = standing.rung(tier)
         evidence, verdict = rung.evidence, rung.verdict
         assert evidence is not None, "a candidate has evidence"
         assert verdict is not None, "a candidate has a verdict"
@@ -111,6 +112,6 @@ def verdict_routes(desk: Desk) -> APIRouter:
             )
             for criterion in policy.visible
         ]
-        return why_out(policy, evidence, verdict, worst, now=desk.now())
+        return why_out(policy, evidence, verdict, worst, now=standing.at)
 
     return router

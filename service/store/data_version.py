@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from threading import Lock
+from uuid import uuid4
 
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
@@ -11,6 +12,8 @@ from sqlalchemy.pool import PoolProxiedConnection
 
 _SQLITE = "PRAGMA data_version"
 _POSTGRESQL = "SELECT pg_current_snapshot()"
+_PATIENCE_SECONDS = 0.5
+"""For which one waits for another that asks on the connection there is."""
 
 
 class DataVersion:
@@ -31,17 +34,23 @@ class DataVersion:
         """Connections so far: each counts from a number of its own."""
 
     def read(self) -> str:
-        """The name of what is stored now; SQLAlchemy's errors."""
+        """The name of what is stored now; SQLAlchemy's errors.
+
+        While another's question hangs, a name that nothing else has: nobody waits for that in turn.
+        """
         if self._engine.dialect.name != "sqlite":
             with self._engine.connect() as connection:
                 return str(connection.exec_driver_sql(_POSTGRESQL).scalar_one())
-        with self._lock:
-            try:
-                count = self._count()
-                return f"{self._asked}/{count}"
-            except sqlite3.Error as error:
-                self._let_go()
-                raise OperationalError(_SQLITE, None, error) from error
+        if not self._lock.acquire(timeout=_PATIENCE_SECONDS):
+            return f"untold {uuid4().hex}"
+        try:
+            count = self._count()
+            return f"{self._asked}/{count}"
+        except sqlite3.Error as error:
+            self._let_go()
+            raise OperationalError(_SQLITE, None, error) from error
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Let go of the connection; `read` would make another."""

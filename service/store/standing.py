@@ -135,13 +135,16 @@ class Rung:
 
     @property
     def sentence(self) -> str:
-        """The verdict in one sentence."""
+        """The verdict, and what holds the tier, in one sentence."""
+        held = (f"{hold.kind}: {hold.reason}" for hold in self.held)
+        return _ended("; ".join((self.decided.removesuffix("."), *held)))
+
+    @property
+    def decided(self) -> str:
+        """The verdict alone in one sentence."""
         if self.verdict is None:
             return "The baseline: every other tier is measured against it."
-        reasons = "; ".join(self.verdict.reasons)
-        told = f"{self.verdict.decision.value}: {reasons}" if reasons else self.verdict.decision.value
-        told = "; ".join((told, *(f"{hold.kind}: {hold.reason}" for hold in self.held)))
-        return told if told.endswith(".") else f"{told}."
+        return _ended(": ".join(filter(None, (self.verdict.decision.value, "; ".join(self.verdict.reasons)))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,12 +155,18 @@ class Standing:
     route: Route
     """The one that is followed."""
     rungs: tuple[Rung, ...]
+    at: float
+    """Unix seconds, of which ages and ends of approvals are told; whoever kept it may show it later."""
     gone: tuple[str, ...] = ()
     """Tiers that the route in force names and that are not configured (any more)."""
 
     def rung(self, tier: str) -> Rung:
         """The rung of that tier; KeyError when there is none."""
         return self.rungs[self.ladder.rung(tier)]
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
 
 
 def issued_route(db: Database, ladder: Ladder) -> Route:
@@ -194,7 +203,6 @@ def read_standing(
         issued = facts.route or Route.only(ladder.model, ladder.baseline.name)
         route = _followed(ladder, issued)
         seen = _look(connection, ladder, tiers, question, facts, route=route, now=now)
-    approvals, holds = facts.approvals, facts.holds
     evidence = _fixed(db, ladder, seen, facts.epochs, question, now=now)
     evidence = with_skips(question.policy, evidence)
     verdicts = decide_ladder(question.policy, evidence)
@@ -212,7 +220,7 @@ def read_standing(
     ]
     for position, (tier, known, verdict) in enumerate(zip(tiers, evidence, verdicts, strict=True), start=1):
         below = rungs[-1].verdict
-        approval = approvals.get(tier.name)
+        approval = facts.approvals.get(tier.name)
         rungs.append(
             Rung(
                 tier=tier,
@@ -223,10 +231,10 @@ def read_standing(
                 below=None if below is None else below.decision,
                 approval=approval,
                 expired=approval is not None and approval.expired(now),
-                holds=holds.get((tier.name, known.epoch), ()),
+                holds=facts.holds.get((tier.name, known.epoch), ()),
             )
         )
-    return Standing(ladder=ladder, route=route, rungs=tuple(rungs[:last]), gone=_gone(ladder, issued))
+    return Standing(ladder=ladder, route=route, rungs=tuple(rungs[:last]), at=now, gone=_gone(ladder, issued))
 
 
 def read_account(db: Database, captures: Captures, model: str | None = None, *, now: float) -> LedgerAccount:

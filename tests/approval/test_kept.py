@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from threading import Event, Lock
+from threading import Event, Lock, Semaphore
 from uuid import uuid4
 
 import pytest
@@ -97,20 +97,31 @@ def test_what_could_not_be_computed_is_tried_again_by_the_next(db: Database) -> 
     assert ask() == 7
 
 
-def test_those_who_ask_at_once_share_one_computation_and_wait_for_it_in_turn(db: Database) -> None:
+def test_those_who_ask_at_once_share_one_computation_and_wait_for_it_in_turn(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.approval.kept.PATIENCE_SECONDS", PATIENCE)
     begun, go_on, computed = Event(), Event(), Counted()
+    asked = Semaphore(0)
 
     def compute(now: float) -> int:
         begun.set()
         assert go_on.wait(PATIENCE)
         return computed(now)
 
+    def ask_too() -> int:
+        asked.release()
+        return ask()
+
     ask = asking(db, Clock(), compute)
-    with ThreadPoolExecutor(1) as first, ThreadPoolExecutor(4) as others:
-        one = first.submit(ask)
+    with ThreadPoolExecutor(5) as threads:
+        asks = [threads.submit(ask)]
         assert begun.wait(PATIENCE)
+        asks += [threads.submit(ask_too) for _ in range(4)]
+        for _ in range(4):
+            assert asked.acquire(timeout=PATIENCE)
         go_on.set()
-        assert {each.result() for each in [one, *(others.submit(ask) for _ in range(4))]} == {1}
+        assert {each.result() for each in asks} == {1}
 
 
 def test_one_that_hangs_holds_up_nobody_else_for_good(db: Database) -> None:
@@ -150,6 +161,15 @@ def test_a_verdict_is_computed_again_after_each_pair_and_says_when(sqlite_api: L
     for number in range(1, 4):
         api.record("w8a8", clean=1, stratum=f"{number}")
         assert asked()[2] == number
+
+
+def test_every_answer_made_of_one_standing_is_of_its_time(sqlite_api: LiveApi) -> None:
+    api, client = sqlite_api, sqlite_api.client()
+    api.clock.at += 0.5
+    first = client.get(VERDICT).json()["evaluated_at"]
+    api.clock.at += SECONDS - 0.1
+    for later in (VERDICT.replace("w8a8", "w4a16"), f"{VERDICT}/why"):
+        assert client.get(later).json()["evaluated_at"] == first
 
 
 def test_a_database_that_goes_away_is_told_though_a_verdict_is_kept(

@@ -62,7 +62,7 @@ def standing(
                 expired=tier.name in expired,
             )
         )
-    return Standing(ladder=LADDER, route=Route(model="m", weights=weights), rungs=tuple(rungs))
+    return Standing(ladder=LADDER, route=Route(model="m", weights=weights), rungs=tuple(rungs), at=0.0)
 
 
 @pytest.mark.parametrize(

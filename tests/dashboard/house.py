@@ -375,7 +375,7 @@ def _approve(
     expires_at: float | None = None,
 ) -> None:
     standing = read_standing(db, ladders()[model], QUESTION, now=NOW)
-    verdict = verdict_out(standing, standing.rung(tier), POLICY, now=NOW)
+    verdict = verdict_out(standing, standing.rung(tier), POLICY)
     approval = Approval(
         model=model,
         tier=tier,

@@ -62,7 +62,7 @@ def standing(policy: Policy, model: str, tiers: dict[str, Tallies], control: Tal
                 expired=False,
             )
         )
-    return Standing(ladder=ladder, route=Route.only(model, "baseline"), rungs=tuple(rungs))
+    return Standing(ladder=ladder, route=Route.only(model, "baseline"), rungs=tuple(rungs), at=0.0)
 
 
 def all_quiet() -> Tallies:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 import sqlalchemy
+from sqlalchemy import event
 
 from service.store.data_version import DataVersion
 from service.store.database import Database, StoreUnusable, open_database
 from service.store.schema import schema_version
+from tests.patience import PATIENCE
 
 
 def touch(db: Database) -> None:
@@ -75,6 +79,26 @@ def test_a_database_that_fails_is_unusable_and_asked_again_afterwards(
             database.data_version()
     assert database.data_version() != before
     database.close()
+
+
+def test_a_question_that_hangs_holds_up_no_other(sqlite_url: str) -> None:
+    begun, go_on = Event(), Event()
+    engine = sqlalchemy.create_engine(sqlite_url)
+
+    @event.listens_for(engine, "connect")
+    def hang(_: object, __: object) -> None:
+        begun.set()
+        assert go_on.wait(PATIENCE)
+
+    versions = DataVersion(engine)
+    with ThreadPoolExecutor(1) as first:
+        one = first.submit(versions.read)
+        assert begun.wait(PATIENCE)
+        names = [versions.read(), versions.read()]
+        go_on.set()
+        assert len({one.result(), *names}) == 3
+    versions.close()
+    engine.dispose()
 
 
 def test_the_connection_that_asks_leaves_the_file_to_writers(sqlite_url: str) -> None:
