@@ -52,6 +52,7 @@ _SILENCE = {
 """Seconds, and of the last one milliseconds, after which a PostgreSQL whose host fell silent is given up; the
 kernel would wait for two hours, and a worker with it. What the URL says goes before."""
 _OLDEST_SQLITE = (3, 35, 0)  # RETURNING
+_OLDEST_POSTGRESQL = (13,)  # pg_current_snapshot
 _HOW = "write sqlite:////path/to/tiergate.db or postgresql://user:password@host/name"
 
 
@@ -195,10 +196,12 @@ def open_database(url: str, *, make: bool = True, part: str = "") -> Database:
     try:
         if make:
             with database.write() as connection:
+                _check_server(connection)
                 database.lock(connection, "schema")
                 _make_or_check(connection, database.shown_url)
         else:
             with database.read() as connection:
+                _check_server(connection)
                 _check(connection, database.shown_url)
     except BaseException:
         database.close()
@@ -261,6 +264,15 @@ def _engine(url: URL) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _check_server(connection: Connection) -> None:
+    """SQLite is a part of Python, and looked at before there is a file."""
+    version = connection.dialect.server_version_info
+    if connection.dialect.name == "postgresql" and version is not None and version < _OLDEST_POSTGRESQL:
+        raise StoreUnusable(
+            f"PostgreSQL {version[0]} is too old, {_OLDEST_POSTGRESQL[0]} is needed: upgrade it or use SQLite"
+        )
 
 
 def _make_or_check(connection: Connection, shown_url: str) -> None:

@@ -266,3 +266,12 @@ def test_a_database_that_fails_later_is_unusable_and_not_a_driver_error(sqlite_u
 def test_a_key_depends_on_where_its_parts_end():
     assert schema.key_of("ab", "c") != schema.key_of("a", "bc") != schema.key_of("abc")
     assert schema.key_of("ü") == schema.key_of("ü")
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("make", [True, False])
+def test_a_postgresql_that_is_too_old_is_told(make, postgres_url, monkeypatch):
+    open_database(postgres_url).close()
+    monkeypatch.setattr("service.store.database._OLDEST_POSTGRESQL", (999,))
+    with pytest.raises(StoreUnusable, match="is too old, 999 is needed"):
+        open_database(postgres_url, make=make)
