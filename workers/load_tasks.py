@@ -13,6 +13,8 @@ from typing import Any
 
 from celery import Celery
 from celery.schedules import crontab
+from kombu.exceptions import OperationalError as BrokerRefuses
+from redis import RedisError
 
 from service.report.gathering.composing import Sources
 from service.report.gathering.kept import keep_due
@@ -92,10 +94,8 @@ def register_load(app: Celery, settings: Settings, *, load_room: Callable[[], Lo
             room = load_room()
             run_load_block(room, job_id, number)
             tell(room)
-        except StoreUnusable as error:
-            log.error(
-                "block %d of job %s waits until the database can be used again: %s", number, job_id, error
-            )
+        except (StoreUnusable, BrokerRefuses) as error:
+            log.error("block %d of job %s, or the next, waits for the stores: %s", number, job_id, error)
 
     def dispatch_load() -> None:
         """Take turns that nobody took, end what was dropped, tell the broker what it was not told, report."""
@@ -111,7 +111,7 @@ def register_load(app: Celery, settings: Settings, *, load_room: Callable[[], Lo
             sources = Sources(db=room.db, captures=None, ladders=room.ladders, question=question)
             for job_id in keep_due(sources, now=time.time()):
                 log.info("the report of job %s is kept", job_id)
-        except StoreUnusable as error:
+        except (StoreUnusable, RedisError, BrokerRefuses) as error:
             log.error("%s: %s", DISPATCH, error)
 
     def begin_shadow_jobs() -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from celery import Celery, Task
+from kombu.exceptions import OperationalError as BrokerRefuses
 from redis import RedisError
 from redis.exceptions import ConnectionError as RedisGone
-from redis.exceptions import OutOfMemoryError, ReadOnlyError
+from redis.exceptions import OutOfMemoryError, ReadOnlyError, ResponseError
 from redis.exceptions import TimeoutError as RedisSilent
 
 from service.store import redis_keys
@@ -52,8 +54,11 @@ CALLBACKS = "workers.tasks.answer_callbacks"
 WEBHOOKS = "workers.tasks.send_webhooks"
 RESCORE = "workers.tasks.rescore_kept"
 JUDGE = "workers.tasks.judge_items"
-NOT_NOW = (StoreUnusable, RedisGone, RedisSilent, OutOfMemoryError, ReadOnlyError)
-"""What a store raises that is away, slow, full or read-only: nobody's mistake, and it passes."""
+NOT_NOW = (StoreUnusable, RedisGone, RedisSilent, OutOfMemoryError, ReadOnlyError, BrokerRefuses)
+"""What a store raises that is away, slow, full or read-only: nobody's mistake, and it passes. The last one is
+Celery's word for all of that where a message was to be sent."""
+CANNOT_SAVE = "MISCONF"
+"""How Redis begins to say so; its client has no name for it."""
 COLUMNS_KEPT_SECONDS = 180 * 86_400.0
 """The requests of a block of load, of which its figures are made; these stay."""
 
@@ -96,31 +101,24 @@ def register(
     def replay_captures(task: Task, ids: list[str]) -> None:
         """Replay captures, by id; those that the stores cannot settle are found by a later sweep."""
         asked = _ids(ids)
-        try:
+        with _another_time(f"{len(asked)} captures wait until the stores can be used again"):
             replay_batch(bench(), asked, delivery=task.request.id)
-        except NOT_NOW as error:
-            log.error("%d captures wait until the stores can be used again: %s", len(asked), error)
 
     def rescore_kept() -> None:
         """Judge kept answers again that were judged by other evaluators."""
-        try:
+        with _another_time("kept answers wait until the stores can be used again"):
             rescore(bench())
-        except NOT_NOW as error:
-            log.error("kept answers wait until the stores can be used again: %s", error)
 
     def judge_items() -> None:
         """Let the judge label some of the pairs that are queued for people."""
         assert judging is not None, "the task is there only where a judge is configured"
-        try:
+        with _another_time("the judge waits until the stores can be used again"):
             own = bench()
             per_day = judging.plan.tokens_per_day
             budget = Budget(own.captures.redis, tokens_per_day=per_day, key=redis_keys.JUDGE_TOKENS)
             judged = judge_some(judging, own.db, own.keyring, budget, clock=time.time)
-        except (StoreUnusable, RedisError) as error:
-            log.error("the judge waits until the stores can be used again: %s", error)
-            return
-        if judged != Judged():
-            log.info("judged: %s", judged)
+            if judged != Judged():
+                log.info("judged: %s", judged)
 
     def sweep_captures(room: GuardRoom) -> None:
         """Enqueue again what is due and nobody holds."""
@@ -191,6 +189,19 @@ def register(
         app.task(_in_room(name, work, guard_room), name=name, shared=False)
 
 
+@contextmanager
+def _another_time(waits: str) -> Iterator[None]:
+    """What a store hinders that cannot be used now is a line in the log: `waits`, and why."""
+    try:
+        yield
+    except NOT_NOW as error:
+        log.error("%s: %s", waits, error)
+    except ResponseError as error:
+        if CANNOT_SAVE not in str(error):
+            raise
+        log.error("%s: %s", waits, error)
+
+
 def _in_room(
     name: str, work: Callable[[GuardRoom], None], guard_room: Callable[[], GuardRoom]
 ) -> Callable[[], None]:
@@ -207,10 +218,9 @@ def _in_room(
             return
         ending = "failed"
         try:
-            work(room)
-            ending = "done"
-        except NOT_NOW as error:
-            log.error("%s: %s", name, error)
+            with _another_time(name):
+                work(room)
+                ending = "done"
         finally:
             _count(room, {metrics.series(metrics.GUARD_RUNS, task=name, ending=ending): 1})
 

@@ -189,9 +189,10 @@ def test_a_redis_that_takes_no_writes_is_a_line_in_the_log_and_captures_wait(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     # What a tenant asks is remembered in Redis before it is replayed.
-    ids = ship(
-        valkey.url, [exchange(question(f"order {n}", structured=True), '{"order": 1}') for n in range(3)]
+    *ids, due = ship(
+        valkey.url, [exchange(question(f"order {n}", structured=True), '{"order": 1}') for n in range(4)]
     )
+    redis_client.zadd("tiergate:captures:due", {due: 1.0}, xx=True)  # the sweep has a message to send
     redis_client.execute_command(*refuse.split())
     try:
         call(app, REPLAY_TASK, ids)
@@ -200,6 +201,7 @@ def test_a_redis_that_takes_no_writes_is_a_line_in_the_log_and_captures_wait(
     finally:
         redis_client.execute_command(*take.split())
     assert "3 captures wait until the stores can be used again" in caplog.text
+    assert any(line.startswith(f"{tasks.SWEEP}: ") for line in caplog.messages)
     assert cause in caplog.text
     assert "Traceback" not in caplog.text
     assert account(db).processed == 0
