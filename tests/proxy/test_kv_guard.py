@@ -296,7 +296,7 @@ async def test_a_word_holds_nobody_back_for_longer_than_it_counts_whenever_the_n
     start_backend: StartBackend, start_proxy: StartProxy
 ) -> None:
     engine = Engine()
-    engine.always = page(0.95, 4.0)
+    engine.tell(0.95)  # and from then on it hangs
     guard = replace(GUARD, every=600.0, stale=0.5)
     proxy = await start_proxy(guarded(ladder((await start_backend(engine)).url), guard))
     await eventually(lambda: server_of(proxy).is_unheard)

@@ -133,6 +133,14 @@ def test_who_passed_before_a_long_one_came_has_not_passed_it() -> None:
     assert drained(line) == ["s4", "s5", "L1"]
 
 
+def test_how_many_may_pass_changes_for_those_who_wait_already() -> None:
+    line: Line[str] = Line(ahead=1)
+    for waiter in ("L1", "s1", "s2", "s3", "L2"):
+        line.join(waiter, b"a", is_long=waiter[0] == "L")
+    line.ahead = 3
+    assert drained(line) == ["s1", "s2", "s3", "L1", "L2"]
+
+
 def test_tenants_take_turns_among_short_ones_and_among_long_ones() -> None:
     line: Line[str] = Line(ahead=9)
     for waiter in ("as1", "as2", "aL1", "aL2", "bL1", "bs1"):

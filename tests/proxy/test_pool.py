@@ -258,6 +258,16 @@ def test_a_full_tier_is_busy_and_not_down() -> None:
     assert not servers.is_crowded(model, model.tiers[1], now=0.0)
 
 
+def test_who_goes_below_since_a_tier_is_down_passed_over_none_even_if_that_is_full_too() -> None:
+    model = limited(1, 1)
+    servers = Servers({"m": model})
+    for server in servers:
+        server.begin(object())
+    assert servers.passed_over(model, model.tiers[1], model.baseline, now=0.0)
+    servers.of("m", "t1")[0].failed(0.0, surely=True)
+    assert not servers.passed_over(model, model.tiers[1], model.baseline, now=0.0)
+
+
 def test_what_an_ejected_backend_does_not_answer_never_makes_it_busy() -> None:
     model = limited(None, 1)
     servers = Servers({"m": model})

@@ -220,12 +220,11 @@ class Crowd:
         if not relay.attempts and floor.waiting >= floor.queue:
             self._refuse(relay, "full", f"{floor.waiting} requests wait already")
             return
-        priority, is_long = floor.limits.priority, False
+        line, priority, is_long = floor.lines.setdefault(key, Line()), floor.limits.priority, False
         if priority is not None:
+            line.ahead = priority.ahead
             is_long = exceeds(relay.admission.plain, priority.short)
-        if key not in floor.lines:
-            floor.lines[key] = Line() if priority is None else Line(priority.ahead)
-        floor.lines[key].join(relay, relay.inbound.head.credential, is_long=is_long)
+        line.join(relay, relay.inbound.head.credential, is_long=is_long)
         self._places[relay] = Place(floor, key, time.monotonic())
         relay.phase = Phase.QUEUE
 

@@ -100,8 +100,8 @@ class Errand(ABC):
         self.attempts += 1
         self.tier, self.server = pick
         if self.tier.name != self.wanted.name:
-            self.is_overflow = plane.servers.is_full(
-                self.admission.ladder, self.wanted, now=now, without=self.failed
+            self.is_overflow = plane.servers.passed_over(
+                self.admission.ladder, self.wanted, self.tier, now=now, without=self.failed
             )
         self.server.begin(self)
         connection = None if fresh else self.server.take_idle()

@@ -58,12 +58,13 @@ class Turns(Generic[T]):
 
 
 class Line(Generic[T]):
-    """`ahead`: so many that are short may go in a row while a long one waits."""
+    """Short ones before long ones, where they are told apart; else all are short."""
 
-    __slots__ = ("_ahead", "_long", "_passed", "_short")
+    __slots__ = ("_long", "_passed", "_short", "ahead")
 
     def __init__(self, ahead: int = 1) -> None:
-        self._ahead = ahead
+        self.ahead = ahead
+        """So many that are short may go in a row while a long one waits; another number holds at once."""
         self._short: Turns[T] = Turns()
         self._long: Turns[T] = Turns()
         self._passed = 0
@@ -94,6 +95,6 @@ class Line(Generic[T]):
             raise KeyError(waiter)
 
     def _next(self) -> Turns[T]:
-        if self._long and (not self._short or self._passed >= self._ahead):
+        if self._long and (not self._short or self._passed >= self.ahead):
             return self._long
         return self._short

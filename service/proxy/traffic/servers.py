@@ -88,13 +88,14 @@ class Servers:
             return None
         tier, usable = rung
         # Start elsewhere each time, or an idle fleet would send everything to its first backend.
-        first = next(self._turn) % len(usable)
-        in_turn = usable[first:] + usable[:first]
+        turn = next(self._turn)
+        in_turn = _from(turn, usable)
         server = min(in_turn, key=_load)
         if server.most is not None and server.is_full and not overfill:
             free = [each for each in in_turn if not each.is_full]
             if not free:
-                return self._spilled(ladder, tier, now, without)
+                below = self._spilled(ladder, tier, now, without)
+                return None if below is None else (below[0], min(_from(turn, below[1]), key=_load))
             server = min(free, key=_load)
         return tier, server
 
@@ -107,10 +108,12 @@ class Servers:
             return False
         return self._spilled(ladder, rung[0], now, without) is None
 
-    def is_full(self, ladder: Ladder, wanted: Tier, *, now: float, without: Collection[Server] = ()) -> bool:
-        """Whether the tier that would answer takes no more; another rung may (`limits.fallback`)."""
+    def passed_over(
+        self, ladder: Ladder, wanted: Tier, taken: Tier, *, now: float, without: Collection[Server] = ()
+    ) -> bool:
+        """Whether a request that goes to `taken` leaves out a tier that is up, since that is full."""
         rung = self._rung(ladder, wanted, now, without)
-        return rung is not None and all(server.is_full for server in rung[1])
+        return rung is not None and rung[0].name != taken.name
 
     def is_up(self, ladder: Ladder, wanted: Tier, now: float, without: Collection[Server] = ()) -> bool:
         """Whether a request for that tier would find a backend, busy or not."""
@@ -121,8 +124,10 @@ class Servers:
         servers = self._of_tier.get((ladder.model, wanted.name), ())
         return next((server.why for server in servers if server.why), None)
 
-    def _spilled(self, ladder: Ladder, full: Tier, now: float, without: Collection[Server]) -> Pick | None:
-        """The least loaded backend with a place on the next rung below that has one, where that is wanted."""
+    def _spilled(
+        self, ladder: Ladder, full: Tier, now: float, without: Collection[Server]
+    ) -> tuple[Tier, list[Server]] | None:
+        """The next rung below that has a place, and its backends that have one, where that is wanted."""
         ladder = self._ladders.get(ladder.model, ladder)
         if ladder.limits.fallback is not Fallback.RUNG_BELOW:
             return None
@@ -134,7 +139,7 @@ class Servers:
                 if server not in without and server.is_usable(now) and not server.is_full
             ]
             if free:
-                return tier, min(free, key=_load)
+                return tier, free
         return None
 
     def _rung(
@@ -162,6 +167,11 @@ class Servers:
 def _strictness(guard: KvGuard) -> tuple[float, float]:
     """Of two models that share a backend, whose cache is one, the lower level holds for both."""
     return guard.above, guard.below
+
+
+def _from(turn: int, servers: list[Server]) -> list[Server]:
+    first = turn % len(servers)
+    return servers[first:] + servers[:first]
 
 
 def _load(server: Server) -> int:
