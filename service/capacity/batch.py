@@ -1,6 +1,7 @@
 """Batch size from a curve by concurrency: where TPOT ends it, what tokens cost on the way, what a pool gains.
 
-    start     the most at once with P95 of TPOT <= .8 x its SLO, below the fewest that miss that
+    start     the most at once with P95 of TPOT <= .8 x its SLO, below the fewest that miss that; steps that
+              keep it while nobody met the SLO only waited, and tell nothing
     cost      price an hour x 1e6 / (3600 x tokens a second that met the SLO)
     gain      tokens a second at the best step / at the start - 1        an offline pool has no TPOT to keep
 
@@ -159,7 +160,13 @@ def start(steps: Sequence[Step], *, tpot_seconds: float) -> Found:
     """Where to begin with `max-num-seqs`; `ValueError` unless TPOT's SLO is above 0 s."""
     if not 0 < tpot_seconds < math.inf:
         raise ValueError(f"TPOT's SLO is above 0 s, got {tpot_seconds}")
-    keeps, misses = edges(((step.concurrency, step.tpot_p95) for step in steps), tpot_seconds=tpot_seconds)
+    at_work = (
+        (step.concurrency, step.tpot_p95)
+        for step in merged(steps)
+        # Of whom nobody met the SLO though TPOT was kept, all waited in the engine's queue (`load.crowd`).
+        if step.goodput != 0 or step.tpot_p95 is None or step.tpot_p95 > tpot_limit(tpot_seconds)
+    )
+    keeps, misses = edges(at_work, tpot_seconds=tpot_seconds)
     bound = limit_told(tpot_seconds)
     if keeps is not None and misses is not None:
         return Found(concurrency=keeps, reason=f"{keeps} at once keeps {bound}; {misses} does not")

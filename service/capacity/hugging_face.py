@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from service.capacity.layer_kinds import FULL, LINEAR, MAMBA, NOTHING, WINDOWED, kinds_of, window_of
+from service.capacity.layer_kinds import CHUNKED, FULL, LINEAR, MAMBA, NOTHING, WINDOWED, kinds_of, window_of
 from service.capacity.model_keys import KV_HEADS, NotUnderstood, completed, optional, some, whole
 from service.capacity.shape import Attention, Latent, Layer, Recurrent, Shape
 
@@ -82,7 +82,7 @@ def _layer(config: Mapping[str, Any], kind: str) -> Layer | None:
         if window is None:
             raise NotUnderstood(f"layers of type {kind!r} have no sliding_window")
         return _attention(config, window)
-    if kind == "chunked_attention":
+    if kind == CHUNKED:
         return _attention(config, whole(config, "attention_chunk_size"))
     raise NotUnderstood(f"layer type {kind!r} is not known; give the numbers instead")
 

@@ -25,12 +25,10 @@ _ALL_SLIDE = frozenset({"mistral", "mixtral", "phi3", "starcoder2"})
 _TELLTALE = re.compile(
     r"(^|_)(mamba|ssm|kda|lightning|recurrent|linear_attn|linear_key|linear_value|linear_num|sliding|swa|window|"
     r"chunk|block_types?|layer_types?|layers_block_type|layer_pattern|override_pattern|attn_type|"
-    r"attention_types?|attn_layer|full_attention|layer_group_size|cla_share)(_|$)"
+    r"attention_types?|attn_layer|full_attention|layer_group_size)(_|$)"
 )
-_HANDLED = frozenset(
-    {"sliding_window", "sliding_window_size", "use_sliding_window", "max_window_layers", "cla_share_factor"}
-)
-"""Keys that sound so and are read here, or elsewhere."""
+_HANDLED = frozenset({"sliding_window", "sliding_window_size", "use_sliding_window", "max_window_layers"})
+"""Keys that sound so and are read here."""
 
 
 def kinds_of(config: Mapping[str, Any], depth: int) -> list[str]:

@@ -8,12 +8,13 @@ from typing import Any
 MOST = 1 << 40
 """Of any number: beyond it something else is meant."""
 
-_GEMMA = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256}
+_GEMMA = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "sliding_window": 4096}
 _DEFAULTS: dict[str, dict[str, int]] = {
     "gemma": {"num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256},
     "gemma2": _GEMMA,
-    "gemma3_text": {**_GEMMA, "sliding_window": 4096},
-    "mistral": {"num_key_value_heads": 8},
+    "gemma3_text": _GEMMA,
+    "cohere2": {"sliding_window": 4096},
+    "mistral": {"num_key_value_heads": 8, "sliding_window": 4096},
     "mixtral": {"num_key_value_heads": 8},
     "llama4_text": {"num_key_value_heads": 8, "head_dim": 128, "attention_chunk_size": 8192},
     "qwen3": {"head_dim": 128},

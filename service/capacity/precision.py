@@ -37,15 +37,14 @@ _NAMES = {
     **dict.fromkeys(("4-bit", "int4", "int4_per_token_head"), INT4),
 }
 
-
-VLLM_NAMES = {"int8": "int8_per_token_head", "int4": "int4_per_token_head", "4-bit": "int4_per_token_head"}
+_VLLM_NAMES = {"int8": "int8_per_token_head", "int4": "int4_per_token_head", "4-bit": "int4_per_token_head"}
 """What `--kv-cache-dtype` calls what is also known otherwise."""
 
 
 def vllm_name_of(name: str) -> str:
     """The value of vLLM's `--kv-cache-dtype` for a precision that is known; 16 bits are `auto`."""
     lower = name.strip().lower()
-    return "auto" if precision_of(lower) is FP16 else VLLM_NAMES.get(lower, lower)
+    return "auto" if precision_of(lower) is FP16 else _VLLM_NAMES.get(lower, lower)
 
 
 def precision_of(name: str) -> Precision:

@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+from service.capacity import prefix_gate
+from service.capacity.prefix_gate import Reading
 from service.engines.load import EngineLoad
 
 Read = Callable[[EngineLoad], float | None]
@@ -75,18 +77,16 @@ def hit_rate(looks: Sequence[Look]) -> float | None:
 
     Both are one engine's: where either fell it began anew, and the other is from 0 too.
     """
-    before: dict[str, tuple[float, float]] = {}
-    looked_up = found = 0.0
+    before: dict[str, Reading] = {}
+    parts = []
     for each in looks:
         if each.load is None or each.load.prefix_queries is None or each.load.prefix_hits is None:
             continue
-        now = each.load.prefix_queries, each.load.prefix_hits
-        was = before.get(each.backend, now)
+        now = Reading(prefill_tokens=each.load.prefix_queries, reused_tokens=each.load.prefix_hits)
+        parts.append(prefix_gate.grown(before.get(each.backend, now), now))
         before[each.backend] = now
-        if now[0] < was[0] or now[1] < was[1]:
-            was = 0.0, 0.0
-        looked_up, found = looked_up + now[0] - was[0], found + now[1] - was[1]
-    return min(1.0, found / looked_up) if looked_up else None
+    looked_up = sum(each.prefill_tokens for each in parts)
+    return min(1.0, sum(each.reused_tokens for each in parts) / looked_up) if looked_up else None
 
 
 def fullest(looks: Iterable[Look]) -> float | None:

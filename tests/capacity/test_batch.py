@@ -41,6 +41,13 @@ def test_a_step_that_keeps_it_past_one_that_does_not_counts_for_nothing() -> Non
     assert start(curve([*ROWS[:2], (12, 0.07, 1, 1), (14, 0.03, 1, 1)]), tpot_seconds=0.08).concurrency == 8
 
 
+def test_a_step_that_only_waited_in_the_engines_queue_tells_nothing_of_so_many_at_work() -> None:
+    late = (40, 0.05, 900.0, 0.0)
+    assert start(curve([*ROWS, late, *PAST]), tpot_seconds=0.08).concurrency == 32
+    bare = Step(concurrency=40, tpot_p95=0.05, throughput=900.0)  # as a report has it, beside the job's block
+    assert start([bare, *curve([*ROWS, late, *PAST])], tpot_seconds=0.08).concurrency == 32
+
+
 def test_what_no_step_shows_is_not_reached() -> None:
     assert "32 at once still keeps" in start(curve(ROWS), tpot_seconds=0.08).reason
     assert start(curve(ROWS), tpot_seconds=0.08).concurrency is None

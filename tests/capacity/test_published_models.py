@@ -224,6 +224,20 @@ def test_a_family_that_keeps_all_heads_may_leave_them_out_where_it_is_nested() -
     assert shape_of({"text_config": LLAMA_2_7B}) == shape_of(LLAMA_2_7B)
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        GEMMA_2_9B,
+        {**LLAMA_3_1_8B, "model_type": "mistral", "sliding_window": 4096},
+        {**LLAMA_3_1_8B, "model_type": "cohere2", "sliding_window": 4096},
+    ],
+)
+def test_a_window_that_is_its_family_s_default_is_left_out_where_it_is_nested(config: dict[str, Any]) -> None:
+    inner = {name: told for name, told in config.items() if name != "sliding_window"}
+    assert shape_of({"text_config": inner}) == shape_of(config)
+    assert shape_of({"text_config": {**inner, "sliding_window": None}}) != shape_of(config)
+
+
 PUBLISHED = (LLAMA_3_1_8B, QWEN3_8B, DBRX, DEEPSEEK_V2_LITE, GPT_OSS_20B, BAMBA_9B)
 OTHERS = {
     *("full_attention_interval", "sliding_window_pattern", "attn_layer_period", "layers_block_type"),
