@@ -164,10 +164,10 @@ def _decision(
 
     def passing(rows: Any) -> Any:
         for each in rows:
+            yield each  # its detail is read below only once the row is known to fit
             chosen_by = each.seq == wanted if wanted is not None else each.action in DECIDED
             if chosen_by and each.model == model and _is_about(each, tier):
                 chosen[:] = [each]
-            yield each
 
     with stored(settings, otherwise="so there is nothing to attest") as db, whole(db) as (rows, head):
         broken = find_break(passing(rows), head)

@@ -17,7 +17,7 @@ from service.cli import (
     capacity_matrix,
     capacity_prefix,
 )
-from service.cli.capacity_given import TIER_FORM, budgeted, layers_of, shape_from, size
+from service.cli.capacity_given import LAYER_FORM, TIER_FORM, budgeted, layers_of, shape_from, size
 
 if TYPE_CHECKING:
     from service.capacity.shape import Shape
@@ -62,8 +62,7 @@ def kv(
         list[str] | None,
         typer.Option(
             metavar="COUNT:...",
-            help="Instead, for layers of several kinds, each kind once: COUNT:KV_HEADS:HEAD_SIZE[:WINDOW], "
-            "COUNT:latent:RANK:ROPE or COUNT:state:SIZE.",
+            help=f"Instead, for layers of several kinds, each kind once: {LAYER_FORM}.",
         ),
     ] = None,
     hidden_size: Annotated[int | None, typer.Option(min=1, help="For the naive formula alone.")] = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,14 +103,23 @@ def admission(
     shape = shape_from(config, "admission")
     if as_json and (into is not None or output is not None):
         raise typer.BadParameter("--json prints what is computed; it goes with neither --into nor --output")
+    if below is None and below_backends != 1:
+        raise typer.BadParameter("--below-backends are those of --below: give both")
+    left_by = partial(
+        budgeted,
+        shape,
+        memory=memory,
+        share=memory_share,
+        activations=activations,
+        sequences=sequences,
+        vocabulary=shape.vocabulary,
+        block=16,
+    )
     try:
-        given = {"memory": memory, "activations": activations, "sequences": sequences, "block": 16}
-        _, _, budget, cache = budgeted(shape, tier, **given, share=memory_share, vocabulary=shape.vocabulary)
+        _, _, budget, cache = left_by(tier)
         relief = None
         if below is not None:
-            name, _, under, rest = budgeted(
-                shape, below, **given, share=memory_share, vocabulary=shape.vocabulary
-            )
+            name, _, under, rest = left_by(below, option="--below")
             relief = Below(name=name, budget=under, cache=rest, backends=below_backends)
         expected = Expected(
             longest_prompt=prompt,

@@ -84,6 +84,7 @@ def budgeted(
     sequences: int,
     vocabulary: int | None,
     block: int,
+    option: str = "--tier",
 ) -> tuple[str, str, Budget, Cache]:
     """Name and KV precision of a tier as they are written, its budget, and the cache that is left."""
     from service.capacity.memory import Budget, Cache
@@ -91,7 +92,7 @@ def budgeted(
 
     parts = [part.strip() for part in written.rsplit(":", 2)]
     if len(parts) != 3 or not all(parts):
-        raise ValueError(f"--tier takes {TIER_FORM}; got {written!r}")
+        raise ValueError(f"{option} takes {TIER_FORM}; got {written!r}")
     if vocabulary is None:
         raise ValueError("the vocabulary is not known: give --vocabulary, the logits take memory")
     budget = Budget(

@@ -154,10 +154,11 @@ def _check_file(file: Path, kept: list[Head]) -> tuple[Head, Break | None]:
 
 
 def _head(text: str) -> Head:
+    from service.engines.artifact import bare
     from service.store.chain import Head
 
-    seq, _, digest = text.partition(":")
-    digest = digest.removeprefix("sha256:").lower()
+    seq, _, written = text.partition(":")
+    digest = bare(written)
     if not (seq.isascii() and seq.isdecimal()) or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
         raise typer.BadParameter(f"--head {text!r}: expected SEQ:DIGEST as `tiergate log verify` prints it")
     return Head(seq=int(seq), digest=digest)

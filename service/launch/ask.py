@@ -73,8 +73,12 @@ async def _ask_all(
 
 
 async def _ask(client: httpx.AsyncClient, backend: Backend, *, is_guarded: bool) -> Answered:
+    pages: dict[str, Page] = {}
+
     async def get(path: str) -> Page:
-        return await _get(client, path)
+        if path not in pages:  # /metrics is read for the engine and for its guard
+            pages[path] = await _get(client, path)
+        return pages[path]
 
     health = await get("/health")
     if health.status >= 500:

@@ -23,12 +23,12 @@ from service.settings.secrets import (
     secret_from,
 )
 from service.settings.shape import AccessLogShape, ApiShape, RoutesShape, TiergateShape, TlsShape
+from service.settings.urls import is_here
 from service.store.capture import Keyring
 from service.tls import Part, TlsUnusable
 
 EMBEDDED_REDIS_FILE = "redis.url"
 """In the state directory."""
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def state_dir(shape: TiergateShape, beside: Path, environ: Mapping[str, str]) -> Path:
@@ -143,7 +143,8 @@ def keyring(
         key_file = beside / Path(given).expanduser()
     else:
         key_file = state_dir / "capture.key"
-        if redis_url is not None and urlsplit(redis_url).hostname not in LOOPBACK and not key_file.exists():
+        is_apart = redis_url is not None and not is_here(urlsplit(redis_url).hostname or "")
+        if is_apart and not key_file.exists():
             findings.add(
                 ("mirror", "capture"),
                 f"key_file is needed where Redis is on another machine: every proxy and worker must have the"

@@ -134,12 +134,18 @@ def test_the_log_that_it_came_from_bears_it_out_and_one_written_anew_does_not(
     assert (found.exit_code, "row 1" in found.stderr, "written anew" in found.stderr) == (1, True, True)
 
 
-def test_nothing_is_attested_of_a_log_that_does_not_hold(db: Database, ran: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "altered", [{"actor": "mallory"}, {"action": "roll_back", "tier": "bf16", "detail": "no JSON"}]
+)
+@pytest.mark.parametrize("row", [(), ("--row", "1")])
+def test_nothing_is_attested_of_a_log_that_does_not_hold(
+    altered: dict[str, str], row: tuple[str, ...], db: Database, ran: Any, tmp_path: Path
+) -> None:
     decide(db)
     decide(db)
     with db.write() as connection:
-        connection.execute(update(decisions).where(decisions.c.seq == 2).values(actor="mallory"))
-    made = ran("attest", "create", "m", "w8a8", "--key", str(tmp_path / "k"), "--row", "1")
+        connection.execute(update(decisions).where(decisions.c.seq == 2).values(**altered))
+    made = ran("attest", "create", "m", "w8a8", "--key", str(tmp_path / "k"), *row)
     assert (made.exit_code, "does not hold" in made.stderr, made.stdout) == (1, True, "")
 
 

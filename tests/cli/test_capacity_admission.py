@@ -123,7 +123,8 @@ def test_what_does_not_fit_is_refused(arguments: list[str]) -> None:
     ("more", "told"),
     [
         (("--takes", "9"), "'9' is not a duration"),
-        (("--below", "bf16"), "--tier takes NAME:WEIGHTS:KV"),
+        (("--below", "bf16"), "--below takes NAME:WEIGHTS:KV"),
+        (("--below-backends", "2"), "--below-backends are those of --below"),
         (("--typical", "20000"), "no more than the longest"),
         (("--json", "-o", "x"), "neither --into nor --output"),
         (("--into", "no-such-file.yaml"), "cannot read no-such-file.yaml"),
