@@ -15,9 +15,7 @@ from service.store.holds import Hold, HoldKind
 def in_words(language: Language, text: str) -> str:
     """A reason of ours; marked as English where it has no form in the reader's language."""
     found, spoken = reasons.in_words(language, text)
-    return (
-        found if spoken is language else Markup('<span lang="{}">{}</span>').format(spoken.tag, visible(text))
-    )
+    return found if spoken is language else _marked(found, spoken)
 
 
 def held_because(language: Language, hold: Hold) -> str:
@@ -31,7 +29,10 @@ def because(language: Language, entry: Entry, *, whole: bool = False) -> str:
     if text != NO_REASON and not given(entry):
         found, spoken = reasons.in_words(language, text)
         if spoken is not language:
-            cut = found if whole else shortened(found)
-            return Markup('<span lang="{}">{}</span>').format(spoken.tag, visible(cut))
+            return _marked(found if whole else shortened(found), spoken)
         text = found
     return text if whole else shortened(text)
+
+
+def _marked(text: str, spoken: Language) -> Markup:
+    return Markup('<span lang="{}">{}</span>').format(spoken.tag, visible(text))

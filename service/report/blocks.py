@@ -25,8 +25,8 @@ class Bullets:
     """A list of texts."""
 
     items: tuple[str, ...]
-    foreign: bool = False
-    """In English, whatever the page is in."""
+    foreign: frozenset[str] = frozenset()
+    """Those of them that are in English, whatever the page is in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,8 @@ def reasons_of(say: Words, texts: Sequence[str]) -> Bullets:
     """Reasons as the rooms that found them word them, in the page's language as far as that has them."""
     told = [in_words(say.language, text) for text in texts]
     return Bullets(
-        items=tuple(text for text, _ in told), foreign=all(language is Language.EN for _, language in told)
+        items=tuple(text for text, _ in told),
+        foreign=frozenset(text for text, language in told if language is Language.EN),
     )
 
 
