@@ -150,9 +150,8 @@ def _unique(found: list[_Found], prompt: str, outside: str, tools: str, seed: in
     """Those whose value stands once in all of the prompt, and whose key stands once outside the question."""
     keys = Counter(one.key.casefold() for one in {one.at: one for one in found}.values())
     compared = normal(f"{prompt}\n{tools}")
-    tokens = Counter(
-        TOKEN.findall(compared)
-    )  # one pass counts them all; a value with either sign is not unique
+    # One pass counts them all; a value that stands there with either sign is not unique.
+    tokens = Counter(TOKEN.findall(compared))
     fit = [
         one
         for one in sorted({one.at: one for one in found}.values(), key=lambda one: one.at)

@@ -106,7 +106,7 @@ def next_rate(search: Search, tried: Sequence[Tried]) -> float | None:
     if not known.goodputs and not known.beyond:
         return search.start if search.start < known.ceiling else None
     if not any(known.goodputs.values()):
-        # Nothing met the SLO so far. A tier that hangs is known in six steps to a hundredth, not in a dozen.
+        # At no steady rate anything met the SLO. A tier that hangs is known in six steps to a hundredth.
         rates = {*known.goodputs, *known.beyond}
         lower = max(min(rates) / search.factor ** len(rates), search.least)
         return lower if lower < min(rates) else None

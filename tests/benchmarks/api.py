@@ -109,20 +109,30 @@ async def at_rate(url: str, headers: dict[str, str], status: int, *, seconds: fl
 
 @contextmanager
 def recording(database: str, number: int) -> Iterator[None]:
-    """Pairs of a tier from another process, one commit each; `number` begins their names."""
+    """Pairs of a tier from another process, one commit each, the first before the block begins.
+
+    `number` begins their names. RuntimeError when the process did not go on to the end.
+    """
     command = [sys.executable, "-m", "tests.benchmarks.api", "--record", database, str(number)]
-    with Leashed(command, stdin=subprocess.PIPE) as process:
+    with Leashed(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
         yield
         process.stdin.close()
+    if process.returncode:
+        raise RuntimeError(f"whoever records pairs ended with {process.returncode}")
 
 
 def record(database: str, number: int) -> None:
-    """Until its standard input closes."""
+    """Until its standard input closes; a line tells that it has begun."""
     with closing(open_database(database)) as db:
+        first = number + 1
         while not select.select([sys.stdin], [], [], 1 / PAIRS_A_SECOND)[0]:
             number += 1
             add_pairs(db, "w8a8", clean=1, epoch="epoch-w8a8", stratum=f"moving {number}")
+            if number == first:
+                print(flush=True)
 
 
 def measure(

@@ -35,7 +35,8 @@ def _wait_until_counted(system: System) -> None:
             ledgers = [
                 redis_keys.ledger(each.decode()) for each in client.smembers(redis_keys.LEDGER_INSTANCES)
             ]
-            return any(float(client.hget(each, redis_keys.WRITTEN_AT)) > since for each in ledgers)
+            told = (client.hget(each, redis_keys.WRITTEN_AT) for each in ledgers)
+            return any(at is not None and float(at) > since for at in told)
 
     if not until(is_told, COUNTED_SECONDS):
         raise TimeoutError(f"the proxy told nothing for {COUNTED_SECONDS:g} s:\n{system.proxy.tail()}")
