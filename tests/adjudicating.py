@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from service.store.adjudication import Drawn, item_id
-from service.store.capture import Keyring
-from service.store.database import Database
-from service.store.kept_text import AnswerText, PairText, Turn, seal_text
-from service.store.pairs import record
-from service.store.units import PairRow, Unit
+from service.store.labels.adjudication import Drawn, item_id
+from service.store.labels.kept_text import AnswerText, PairText, Turn, seal_text
+from service.store.redis.capture import Keyring
+from service.store.scored.pairs import record
+from service.store.scored.units import PairRow, Unit
+from service.store.sql.database import Database
 
 KEYRING = Keyring(current="k1", keys={"k1": bytes(range(32))})
 PASSED = {"p": True, "f": False}

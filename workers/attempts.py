@@ -6,8 +6,8 @@ import logging
 from dataclasses import dataclass
 
 from service.approval.dialects.callbacks.sending import Unanswered
-from service.store.callbacks import Callback, CallbackState, end, try_again
-from service.store.database import Database
+from service.store.outgoing.callbacks import Callback, CallbackState, end, try_again
+from service.store.sql.database import Database
 
 log = logging.getLogger("tiergate.guard")
 

@@ -17,7 +17,7 @@ from service.approval.dialects.callbacks.gitlab import Gitlab
 from service.approval.dialects.callbacks.sending import Unanswered
 from service.approval.dialects.judgement import Basis, Judgement, State, judge
 from service.fleet import Ladder
-from service.store.callbacks import (
+from service.store.outgoing.callbacks import (
     Callback,
     CallbackState,
     ask,
@@ -27,9 +27,9 @@ from service.store.callbacks import (
     take,
     wait,
 )
-from service.store.database import Database
-from service.store.gate_terms import GITHUB, GITLAB_CHECK, GITLAB_DEPLOYMENT, GateTarget, GateTerms
-from service.store.standing import Question, read_standing
+from service.store.outgoing.gate_terms import GITHUB, GITLAB_CHECK, GITLAB_DEPLOYMENT, GateTarget, GateTerms
+from service.store.sql.database import Database
+from service.store.verdicts.standing import Question, read_standing
 from workers.attempts import Attempts
 
 log = logging.getLogger("tiergate.guard")

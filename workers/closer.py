@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from service.decision.policy import Policy, Units
-from service.store.closing import close_idle
-from service.store.database import Database
+from service.store.sql.database import Database
+from service.store.traffic.closing import close_idle
 
 log = logging.getLogger("tiergate.guard")
 

@@ -16,8 +16,7 @@ from sqlalchemy import Connection
 
 from evaluators.exchange import Json, Outcome
 from service.redaction import Mask, mask_personal, redacted
-from service.store.capture import Keyring
-from service.store.corpus import (
+from service.store.kept.corpus import (
     Drawn,
     Place,
     draw_within,
@@ -26,12 +25,13 @@ from service.store.corpus import (
     rooms,
     seal_request,
 )
-from service.store.corpus_plan import CorpusPlan
-from service.store.database import Database
-from service.store.kept_answers import KeptAnswers, keep_within
-from service.store.prompt_prefixes import PromptPrefix, keep_prefix_within
-from service.store.resends import Sent, count_within, earlier_tiers
-from service.store.units import Unit
+from service.store.kept.corpus_plan import CorpusPlan
+from service.store.kept.kept_answers import KeptAnswers, keep_within
+from service.store.kept.prompt_prefixes import PromptPrefix, keep_prefix_within
+from service.store.redis.capture import Keyring
+from service.store.scored.units import Unit
+from service.store.sql.database import Database
+from service.store.traffic.resends import Sent, count_within, earlier_tiers
 from service.wire import message_chain, write_body
 from service.wire.prompt_blocks import prompt_blocks
 from service.wire.replay import without_traces

@@ -6,9 +6,9 @@ import logging
 
 from service.decision.policy import OnHarm
 from service.fleet import Ladder, Route
-from service.store.captures import Publication
-from service.store.detectors import stop_others
-from service.store.standing import issued_route, read_standing, route_of
+from service.store.redis.captures import Publication
+from service.store.verdicts.detectors import stop_others
+from service.store.verdicts.standing import issued_route, read_standing, route_of
 from workers.ramp import climb, follow_slo
 from workers.rollback import harm_of, roll_back_harm
 from workers.watching import Guard, of_each_model, tell_once

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from service.settings import Settings
 from service.settings.questions import question_of
-from service.store.captures import open_captures
-from service.store.database import open_database
-from service.store.worker_counts import WorkerCounts
+from service.store.redis.captures import open_captures
+from service.store.redis.worker_counts import WorkerCounts
+from service.store.sql.database import open_database
 from workers.callbacks import open_answerer
 from workers.closer import Closer
 from workers.observe import observe

@@ -28,13 +28,13 @@ from evaluators.rubrics import Rubric
 from service.fleet import Backend
 from service.reach import client_of
 from service.settings.adjudicating import JudgePlan
-from service.store.adjudication import BlindItem, Where
-from service.store.capture import Keyring
-from service.store.database import Database
-from service.store.judge_queue import claim_for_judge, note_judge, open_for_judge, release_judged
-from service.store.kept_text import AnswerText
-from service.store.labelling import JUDGE, Given, Said, record_labels
-from service.store.spending import Budget
+from service.store.labels.adjudication import BlindItem, Where
+from service.store.labels.judge_queue import claim_for_judge, note_judge, open_for_judge, release_judged
+from service.store.labels.kept_text import AnswerText
+from service.store.labels.labelling import JUDGE, Given, Said, record_labels
+from service.store.redis.capture import Keyring
+from service.store.redis.spending import Budget
+from service.store.sql.database import Database
 from service.wire import parse_answer
 
 log = logging.getLogger("tiergate.judge")

@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluators.exchange import Answer, Outcome, Request
-from service.store.adjudication import Drawn, item_id, lot
-from service.store.capture import Keyring
-from service.store.kept_text import AnswerText, Call, PairText, Turn, seal_text
-from service.store.units import Arm, PairOutcome, PairRow, Unit
+from service.store.labels.adjudication import Drawn, item_id, lot
+from service.store.labels.kept_text import AnswerText, Call, PairText, Turn, seal_text
+from service.store.redis.capture import Keyring
+from service.store.scored.units import Arm, PairOutcome, PairRow, Unit
 from workers.plan import Slot
 from workers.units import Placed
 

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, replace
 
 from evaluators.exchange import AnswerRule, Fault, Json, Needle, Outcome, Request
 from service.redaction import Mask, redacted, touches
-from service.store.capture import Capture, Ending, Keyring, seal_all
-from service.store.current_epochs import NO_EPOCH
-from service.store.kept_answers import kept_id, open_answers
-from service.store.units import Arm, Unit
+from service.store.kept.kept_answers import kept_id, open_answers
+from service.store.redis.capture import Capture, Ending, Keyring, seal_all
+from service.store.scored.units import Arm, Unit
+from service.store.verdicts.current_epochs import NO_EPOCH
 from service.wire import parse_request, write_body
 from workers.opening import Opened
 from workers.plan import Comparison, Slot

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from service.load.block import Block as Run
-from service.store.load_blocks import Block
+from service.store.load.load_blocks import Block
 from workers.metrics import LOAD_BLOCKS, LOAD_INVALID, LOAD_LAG, LOAD_REQUESTS, LOAD_TOKENS, buckets, series
 
 LAG_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 2.0)

@@ -20,11 +20,11 @@ from service.decision.tally import Tally
 from service.load.crowd import crowd
 from service.load.figures import BlockFigures
 from service.load.plan import Part
-from service.store.database import Database
-from service.store.failures import read_failures
-from service.store.jobs import Job
-from service.store.manifest import Manifest
-from service.store.measurements import Measurement, held_to, put_measurement
+from service.store.load.jobs import Job
+from service.store.load.manifest import Manifest
+from service.store.scored.failures import read_failures
+from service.store.sql.database import Database
+from service.store.verdicts.measurements import Measurement, held_to, put_measurement
 from workers.load_reading import best_of, cost_blocks, cost_rate, doubt_of, rounds_of, steps_of
 
 

@@ -17,10 +17,10 @@ from typing import Self
 import httpx
 
 from service.load.clients import ClientCounts, breach, client_counts
-from service.store.database import Database, StoreUnusable
-from service.store.jobs import JobState, cancelled
-from service.store.load_blocks import LEASE_SECONDS, Block, hold_on
-from service.store.turns import Ending
+from service.store.load.jobs import JobState, cancelled
+from service.store.load.load_blocks import LEASE_SECONDS, Block, hold_on
+from service.store.load.turns import Ending
+from service.store.sql.database import Database, StoreUnusable
 
 log = logging.getLogger("tiergate.load")
 

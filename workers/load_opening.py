@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from service.decision.policy import Gate
 from service.load.extent import Budget, Extent, Pace, extent
-from service.store.jobs import Job, list_jobs
-from service.store.measurements import held_to
+from service.store.load.jobs import Job, list_jobs
+from service.store.verdicts.measurements import held_to
 from workers.load_findings import Court
 from workers.load_plan import USUAL_SEARCH, Opening
 

@@ -24,8 +24,8 @@ from service.load.figures import BlockFigures
 from service.load.order import interleave
 from service.load.plan import Arrivals, BlockPlan, Part
 from service.load.sweep import next_rate, tries
-from service.store.jobs import Outlook
-from service.store.manifest import TOGETHER, Manifest
+from service.store.load.jobs import Outlook
+from service.store.load.manifest import TOGETHER, Manifest
 from workers.load_reading import (
     best_of,
     busy_before,

@@ -10,7 +10,7 @@ from service.load.figures import OVER_SATURATED, BlockFigures
 from service.load.plan import Part
 from service.load.sweep import LOWER, Best, Search, best, tries
 from service.load.timed import GIVEN_UP
-from service.store.manifest import MOST_RATE, Manifest
+from service.store.load.manifest import MOST_RATE, Manifest
 
 MOST_SWEEP = 20
 """Blocks of one tier."""

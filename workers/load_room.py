@@ -12,12 +12,12 @@ from evaluators.exchange import Request
 from service.decision.evidence import Evidence
 from service.settings import Settings
 from service.settings.questions import epochs_of, question_of
-from service.store.capture import Keyring
-from service.store.captures import open_captures
-from service.store.corpus_members import Member, opened
-from service.store.database import Database, open_database
-from service.store.standing import read_standing
-from service.store.worker_counts import WorkerCounts
+from service.store.kept.corpus_members import Member, opened
+from service.store.redis.capture import Keyring
+from service.store.redis.captures import open_captures
+from service.store.redis.worker_counts import WorkerCounts
+from service.store.sql.database import Database, open_database
+from service.store.verdicts.standing import read_standing
 from service.wire import parse_request
 from service.wire.shapes import NotARequest
 from workers.load_findings import Court

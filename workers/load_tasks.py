@@ -21,11 +21,11 @@ from service.report.gathering.kept import keep_due
 from service.settings import Settings
 from service.settings.cron import Cron
 from service.settings.questions import job_terms_of, question_of
-from service.store.database import StoreUnusable
-from service.store.job_terms import CannotBegin, JobTerms, begin
-from service.store.jobs import Cause
-from service.store.load_blocks import LOAD_TASK, to_enqueue
-from service.store.turns import settle_dropped, waiting_for_turn
+from service.store.load.job_terms import CannotBegin, JobTerms, begin
+from service.store.load.jobs import Cause
+from service.store.load.load_blocks import LOAD_TASK, to_enqueue
+from service.store.load.turns import settle_dropped, waiting_for_turn
+from service.store.sql.database import StoreUnusable
 from workers.shadow_job import LoadRoom, give_up, run_load_block, turn
 
 log = logging.getLogger("tiergate.load")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from service.fleet import Ladder
-from service.store.looks import keep_looks
-from service.store.standing import read_standing
+from service.store.verdicts.looks import keep_looks
+from service.store.verdicts.standing import read_standing
 from workers.watching import Guard, of_each_model
 
 
 def take_looks(guard: Guard, *, now: float) -> int:
-    """Read every verdict and keep what is worth keeping (`store.looks`); how many looks were kept.
+    """Read every verdict and keep what is worth keeping (`store.verdicts.looks`); how many looks were kept.
 
     Raises as `of_each_model` does.
     """

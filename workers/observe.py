@@ -21,10 +21,10 @@ from service.engines.pages import served_models
 from service.engines.stages import prefix_look
 from service.fleet import Backend, Ladder
 from service.reach import client_of, read_page
-from service.store.current_epochs import Declared, record_epochs
-from service.store.database import Database
-from service.store.engine_readings import BackendKey, due_backends, record_readings
-from service.store.observations import TierKey, Turn, read_words, record_look
+from service.store.load.engine_readings import BackendKey, due_backends, record_readings
+from service.store.sql.database import Database
+from service.store.verdicts.current_epochs import Declared, record_epochs
+from service.store.verdicts.observations import TierKey, Turn, read_words, record_look
 
 log = logging.getLogger("tiergate.engines")
 

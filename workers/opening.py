@@ -9,8 +9,8 @@ from hashlib import sha256
 from evaluators.exchange import AnswerRule, Fault, FaultKind, Outcome, Request
 from service import strata
 from service.fleet import Backend, Ladder
-from service.store.adjudication import lot
-from service.store.capture import Capture, Ending
+from service.store.labels.adjudication import lot
+from service.store.redis.capture import Capture, Ending
 from service.wire import (
     NotARequest,
     has_remote_media,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from evaluators.exchange import Answer, Fault, FaultKind, Outcome, Request
 from service.fleet import Backend, Ladder, Route, Tier
-from service.store.units import Arm
+from service.store.scored.units import Arm
 
 _CHARACTERS_PER_TOKEN = 4
 _ANSWER_TOKENS = 256

@@ -19,10 +19,10 @@ from service.decision.ramp import OnSloLoss, with_share
 from service.decision.verdict import Decision
 from service.decision.wording import compared_e_values
 from service.fleet import Route
-from service.store.holds import HoldKind, begin_hold, end_hold
-from service.store.measurements import Measurement, latest_measurement
-from service.store.routes import RouteMoved, set_route
-from service.store.standing import Rung, Standing
+from service.store.decided.holds import HoldKind, begin_hold, end_hold
+from service.store.decided.routes import RouteMoved, set_route
+from service.store.verdicts.measurements import Measurement, latest_measurement
+from service.store.verdicts.standing import Rung, Standing
 from workers.rollback import is_withheld, may_serve, move, problem_of
 from workers.watching import ACTOR, Guard, lacks_room, publish
 

@@ -19,17 +19,17 @@ from redis import RedisError
 from evaluators.exchange import AnswerRule, Outcome
 from evaluators.score import TimeLimit
 from service.fleet import Ladder, Route
-from service.store.capture import Capture, Keyring, SealBroken, unseal
-from service.store.captures import Captures
-from service.store.closing import is_closed
-from service.store.database import Database, StoreUnusable
-from service.store.leases import expire, heartbeat, lease, lose, release, settled
-from service.store.pairs import claim, conversation_of, record
-from service.store.redis_keys import probe_tokens
-from service.store.spending import Budget
-from service.store.standing import route_of
-from service.store.units import Unit
-from service.store.worker_counts import WorkerCounts
+from service.store.redis.capture import Capture, Keyring, SealBroken, unseal
+from service.store.redis.captures import Captures
+from service.store.redis.redis_keys import probe_tokens
+from service.store.redis.spending import Budget
+from service.store.redis.worker_counts import WorkerCounts
+from service.store.scored.leases import expire, heartbeat, lease, lose, release, settled
+from service.store.scored.pairs import claim, conversation_of, record
+from service.store.scored.units import Unit
+from service.store.sql.database import Database, StoreUnusable
+from service.store.traffic.closing import is_closed
+from service.store.verdicts.standing import route_of
 from service.wire import NotARequest, explicit_conversation, message_chain
 from workers import metrics
 from workers.answering import Answering, Inquiry

@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from evaluators.exchange import Request
 from evaluators.score import Evaluator
 from service.fleet import Ladder
-from service.store.capture import SealBroken
-from service.store.current_epochs import known_epochs
-from service.store.database import Database, StoreUnusable
-from service.store.kept_answers import mark_scored, to_score
-from service.store.pairs import record_again
-from service.store.units import Arm, PairOutcome, PairRow, Unit
+from service.store.kept.kept_answers import mark_scored, to_score
+from service.store.redis.capture import SealBroken
+from service.store.scored.pairs import record_again
+from service.store.scored.units import Arm, PairOutcome, PairRow, Unit
+from service.store.sql.database import Database, StoreUnusable
+from service.store.verdicts.current_epochs import known_epochs
 from service.wire import NotARequest
 from workers.kept import Compared, Kept, open_kept
 from workers.probes import RECALL

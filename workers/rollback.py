@@ -12,10 +12,10 @@ from service.decision.policy import Gate
 from service.decision.ramp import handed_over
 from service.decision.verdict import Decision, GateState
 from service.fleet import Route
-from service.store.detectors import Place, feed, stop_others
-from service.store.holds import HoldKind, roll_back
-from service.store.routes import RouteMoved
-from service.store.standing import Rung, Standing
+from service.store.decided.holds import HoldKind, roll_back
+from service.store.decided.routes import RouteMoved
+from service.store.verdicts.detectors import Place, feed, stop_others
+from service.store.verdicts.standing import Rung, Standing
 from workers.watching import ACTOR, Guard, lacks_room, publish, tell_once
 
 log = logging.getLogger("tiergate.guard")

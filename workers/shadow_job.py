@@ -20,10 +20,9 @@ from service.load.block import Aborted, Load, Watch, run_together
 from service.load.block import Block as Run
 from service.load.figures import BlockFigures
 from service.load.plan import BlockPlan, Part
-from service.store.database import Database
-from service.store.job_terms import unlike
-from service.store.jobs import Job, JobState, end_job, read_job
-from service.store.load_blocks import (
+from service.store.load.job_terms import unlike
+from service.store.load.jobs import Job, JobState, end_job, read_job
+from service.store.load.load_blocks import (
     LEASE_SECONDS,
     Block,
     Outcome,
@@ -33,8 +32,9 @@ from service.store.load_blocks import (
     lease_block,
     read_blocks,
 )
-from service.store.serving import in_service, targets_of
-from service.store.turns import Ending, Turn, take_turn
+from service.store.load.turns import Ending, Turn, take_turn
+from service.store.sql.database import Database
+from service.store.verdicts.serving import in_service, targets_of
 from workers.load_counts import counted, ended
 from workers.load_findings import (
     Court,

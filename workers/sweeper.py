@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.leases import expire, held, lease, lose, run_out, settled, times_taken
+from service.store.redis.captures import Captures
+from service.store.scored.leases import expire, held, lease, lose, run_out, settled, times_taken
+from service.store.sql.database import Database
 
 log = logging.getLogger("tiergate.guard")
 

@@ -16,19 +16,19 @@ from redis.exceptions import ConnectionError as RedisGone
 from redis.exceptions import OutOfMemoryError, ReadOnlyError, ResponseError
 from redis.exceptions import TimeoutError as RedisSilent
 
-from service.store import redis_keys
-from service.store.adjudication import expire_texts
-from service.store.callbacks import forget_callbacks
-from service.store.database import StoreUnusable
-from service.store.engine_readings import KEPT_SECONDS, forget_readings
-from service.store.forgetting import expire_kept
-from service.store.ledger import copy_from_redis
-from service.store.load_blocks import forget_columns
-from service.store.prompt_prefixes import trim_prefixes
-from service.store.retention import retain
-from service.store.spending import Budget
-from service.store.task_message import REPLAY_TASK
-from service.store.worker_counts import WorkerCounts
+from service.store.kept.forgetting import expire_kept
+from service.store.kept.prompt_prefixes import trim_prefixes
+from service.store.labels.adjudication import expire_texts
+from service.store.load.engine_readings import KEPT_SECONDS, forget_readings
+from service.store.load.load_blocks import forget_columns
+from service.store.outgoing.callbacks import forget_callbacks
+from service.store.redis import redis_keys
+from service.store.redis.spending import Budget
+from service.store.redis.task_message import REPLAY_TASK
+from service.store.redis.worker_counts import WorkerCounts
+from service.store.sql.database import StoreUnusable
+from service.store.traffic.ledger import copy_from_redis
+from service.store.traffic.retention import retain
 from workers import metrics
 from workers.callbacks import Answerer, answer_callbacks
 from workers.closer import Closer, close_conversations

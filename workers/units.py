@@ -9,9 +9,9 @@ from evaluators.exchange import Outcome, Request
 from evaluators.score import Detail, Evaluator, Judged, NotApplicable, PairScore, Unscored, UnscoredReason
 from service import strata
 from service.decision.policy import Units
-from service.store.current_epochs import NO_EPOCH
-from service.store.schema import key_of
-from service.store.units import Claim, PairOutcome, PairRow, Unit
+from service.store.scored.units import Claim, PairOutcome, PairRow, Unit
+from service.store.sql.schema import key_of
+from service.store.verdicts.current_epochs import NO_EPOCH
 from workers.judge import judge
 from workers.opening import Opened
 from workers.plan import Comparison, Plan, Slot

@@ -16,10 +16,10 @@ from service.approval.backends import ask_health
 from service.approval.capacity import in_the_way
 from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder, Route
-from service.store.captures import Captures
-from service.store.database import Database, StoreUnusable
-from service.store.decisions import Entry, append_within, read
-from service.store.standing import Question, Rung, Standing
+from service.store.decided.decisions import Entry, append_within, read
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database, StoreUnusable
+from service.store.verdicts.standing import Question, Rung, Standing
 
 log = logging.getLogger("tiergate.guard")
 

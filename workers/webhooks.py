@@ -16,11 +16,18 @@ from service.approval.dialects.callbacks.sending import Unanswered
 from service.approval.dialects.outgoing.receiver import Receiver
 from service.decision.verdict import Verdict
 from service.fleet import Ladder
-from service.store.callbacks import Callback, CallbackState, due, end, take
-from service.store.database import Database, StoreUnusable
-from service.store.standing import Question, read_standing
-from service.store.webhook_terms import Told, WebhookTerms
-from service.store.webhooks import event_of, give_up_strangers, owe_jobs, owe_log, owe_verdicts, tool_of
+from service.store.outgoing.callbacks import Callback, CallbackState, due, end, take
+from service.store.outgoing.webhook_terms import Told, WebhookTerms
+from service.store.outgoing.webhooks import (
+    event_of,
+    give_up_strangers,
+    owe_jobs,
+    owe_log,
+    owe_verdicts,
+    tool_of,
+)
+from service.store.sql.database import Database, StoreUnusable
+from service.store.verdicts.standing import Question, read_standing
 from workers.attempts import Attempts
 
 log = logging.getLogger("tiergate.guard")

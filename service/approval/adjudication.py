@@ -22,7 +22,7 @@ from service.approval.names import find_ladder
 from service.approval.queues import queues_out
 from service.approval.schemas import storable
 from service.moments import moment
-from service.store.access_log import read_access
+from service.store.labels.access_log import read_access
 
 MOST_ENTRIES = 1000
 LAST_SEQUENCE = 2**31 - 1

@@ -44,11 +44,11 @@ from service.decision.tally import Tally
 from service.decision.verdict import Finding
 from service.fleet import Ladder, Route
 from service.moments import moment
-from service.store.account import LedgerAccount
-from service.store.approvals import Approval
-from service.store.decisions import Entry
-from service.store.evidence import RecentPair
-from service.store.standing import Rung, Standing
+from service.store.decided.approvals import Approval
+from service.store.decided.decisions import Entry
+from service.store.scored.evidence import RecentPair
+from service.store.traffic.account import LedgerAccount
+from service.store.verdicts.standing import Rung, Standing
 
 PAIR_PLACE = ("capture_id", "evaluator", "version", "conversation", "stratum", "epoch", "counted")
 

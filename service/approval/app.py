@@ -45,9 +45,9 @@ from service.approval.openapi import REFUSALS, describing
 from service.approval.reports import report_routes
 from service.approval.tier_capacity import capacity_routes
 from service.approval.verdicts import verdict_routes
-from service.store import tokens
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.access import tokens
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 
 API = "/api/v1"
 """What is below keeps its meaning as long as its name: `docs/api.md` has the rule."""

@@ -27,9 +27,9 @@ from service.approval.plans import (
 from service.approval.publishing import publish
 from service.approval.schemas import ApprovalBody, ChangeOut, RejectionBody, RollbackBody
 from service.fleet import Route
-from service.store import approvals as stored
-from service.store.holds import reject as hold_rejected
-from service.store.routes import RouteMoved, set_route
+from service.store.decided import approvals as stored
+from service.store.decided.holds import reject as hold_rejected
+from service.store.decided.routes import RouteMoved, set_route
 
 ATTEMPTS = 4
 """How often a change is decided anew because another one came first."""

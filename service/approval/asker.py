@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.store.whence import asked_by
+from service.store.decided.whence import asked_by
 
 
 class Asker:

@@ -12,7 +12,7 @@ from service.decision.policy import Criterion, Policy
 from service.decision.strata import worst_strata
 from service.decision.tally import Tally
 from service.decision.tenants import read_tenants
-from service.store.breakdown import StratumStanding
+from service.store.scored.breakdown import StratumStanding
 
 MOST_TENANTS = 50
 """Of each evaluator; what they leave out is less in the way than what they show."""

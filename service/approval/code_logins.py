@@ -26,7 +26,7 @@ from service.approval.errors import Problem, echo
 from service.approval.id_tokens import IdTokens
 from service.approval.issuer_documents import Refused, Unusable, discovered, granted, place_of
 from service.approval.issuer_keys import FRESH_SECONDS, LOOK_SECONDS, MOST_WAITING
-from service.store.issuer_terms import IssuerTerms, LoginTerms
+from service.store.access.issuer_terms import IssuerTerms, LoginTerms
 
 ERRAND_SECONDS = 600.0
 """How long somebody may take to log in there."""

@@ -13,10 +13,10 @@ from service.decision.evidence import Attribution
 from service.decision.policy import Policy
 from service.decision.ramp import AT_ONCE, Promotion
 from service.fleet import Ladder
-from service.store.capture import Keyring
-from service.store.gate_terms import NO_GATES, GateTerms
-from service.store.issuer_terms import IssuerTerms
-from service.store.job_terms import JobTerms
+from service.store.access.issuer_terms import IssuerTerms
+from service.store.load.job_terms import JobTerms
+from service.store.outgoing.gate_terms import NO_GATES, GateTerms
+from service.store.redis.capture import Keyring
 
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "::1")
 

@@ -12,9 +12,9 @@ from service.approval.access import Caller
 from service.approval.config import ApiConfig
 from service.approval.kept import Kept
 from service.approval.names import find_ladder
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.standing import Question, Standing, read_standing
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
+from service.store.verdicts.standing import Question, Standing, read_standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Query
 from service.approval.desk import Desk
 from service.approval.detail_schemas import DetailsOut, NamedDetailOut
 from service.approval.names import find_candidate, find_evaluator, find_ladder
-from service.store.details import read_details
-from service.store.evidence import Place
-from service.store.units import Arm
+from service.store.scored.details import read_details
+from service.store.scored.evidence import Place
+from service.store.scored.units import Arm
 
 DEFAULT = "field_agreement"
 

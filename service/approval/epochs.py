@@ -9,8 +9,8 @@ from service.approval.names import find_ladder, find_tier
 from service.approval.schemas import EpochOut, EpochsOut
 from service.engines.settling import Settlement
 from service.moments import moment
-from service.store.current_epochs import known_epochs
-from service.store.observations import read_settlements
+from service.store.verdicts.current_epochs import known_epochs
+from service.store.verdicts.observations import read_settlements
 
 
 def epoch_routes(desk: Desk) -> APIRouter:

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from service.approval.problem_codes import title_of
-from service.store.database import StoreUnusable
+from service.store.sql.database import StoreUnusable
 
 log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ from service.approval.errors import Problem, own_error, problem_response, store_
 from service.approval.failures import Failures
 from service.approval.front import NO_FRONT, FindCaller, Front
 from service.approval.narrowing import check_path, narrowed
-from service.store.database import StoreUnusable
+from service.store.sql.database import StoreUnusable
 
 log = logging.getLogger(__name__)
 

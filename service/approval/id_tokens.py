@@ -19,7 +19,7 @@ from service.approval.access import Caller, Scope, unauthorized
 from service.approval.errors import Problem, echo
 from service.approval.issuer_keys import LOOK_SECONDS, IssuerDown, IssuerKeys
 from service.approval.key_sets import ALGORITHMS, MOST_ID
-from service.store.issuer_terms import IssuerTerms
+from service.store.access.issuer_terms import IssuerTerms
 
 LEEWAY_SECONDS = 60.0
 """By which the issuer's clock may differ from ours."""

@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 from service.fleet import Backend, BackendTls
 from service.reach import client_of
-from service.store.issuer_terms import IssuerTerms
+from service.store.access.issuer_terms import IssuerTerms
 
 DISCOVERY = "/.well-known/openid-configuration"
 LARGEST = 256 * 1024

@@ -16,7 +16,7 @@ import httpx
 
 from service.approval.issuer_documents import Unusable, discovered, document, place_of
 from service.approval.key_sets import KeyName, NoKeySet, PublicKey, public_keys
-from service.store.issuer_terms import IssuerTerms
+from service.store.access.issuer_terms import IssuerTerms
 
 log = logging.getLogger(__name__)
 

@@ -23,10 +23,10 @@ from service.approval.names import find_ladder
 from service.approval.narrowing import check_model
 from service.approval.schemas import storable
 from service.moments import moment
-from service.store.job_terms import CannotBegin, JobTerms, begin
-from service.store.jobs import Cause, Job, cancel_job, list_jobs, read_job
-from service.store.load_blocks import Block, read_blocks
-from service.store.manifest import JobPlan, Manifest, plan_document
+from service.store.load.job_terms import CannotBegin, JobTerms, begin
+from service.store.load.jobs import Cause, Job, cancel_job, list_jobs, read_job
+from service.store.load.load_blocks import Block, read_blocks
+from service.store.load.manifest import JobPlan, Manifest, plan_document
 
 MOST_JOBS = 200
 

@@ -27,9 +27,8 @@ from service.approval.desk import Desk
 from service.approval.errors import Problem, echo
 from service.approval.names import find_ladder
 from service.moments import moment
-from service.store.adjudication import BlindItem, Where, export_items, left_to_judge, next_item
-from service.store.capture import SealBroken
-from service.store.labelling import (
+from service.store.labels.adjudication import BlindItem, Where, export_items, left_to_judge, next_item
+from service.store.labels.labelling import (
     JUDGE,
     Given,
     Labelled,
@@ -38,6 +37,7 @@ from service.store.labelling import (
     record_labels,
     take_back,
 )
+from service.store.redis.capture import SealBroken
 
 MOST_ITEMS = 20
 """Of one page of items."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, TypeVar
 
-from service.store.database import Database
+from service.store.sql.database import Database
 
 SECONDS = 1.0
 """For as long the clock may go on, which moves ages and ends approvals, before all is computed anew."""

@@ -7,8 +7,8 @@ from fastapi import APIRouter
 from service.approval.answers import ladder_out, model_out
 from service.approval.desk import Desk
 from service.approval.schemas import IssuedRouteOut, LadderOut, ModelsOut, RoutesOut
-from service.store.routes import current_routes
-from service.store.standing import route_of
+from service.store.decided.routes import current_routes
+from service.store.verdicts.standing import route_of
 
 
 def ladder_routes(desk: Desk) -> APIRouter:

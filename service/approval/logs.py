@@ -10,8 +10,8 @@ from service.approval.answers import entry_out, ledger_out
 from service.approval.desk import Desk
 from service.approval.names import find_ladder
 from service.approval.schemas import DecisionsOut, LedgerOut, LogOut
-from service.store import decisions as log
-from service.store.standing import read_account
+from service.store.decided import decisions as log
+from service.store.verdicts.standing import read_account
 
 MOST_ENTRIES = 1000
 LAST_SEQUENCE = 2**31 - 1

@@ -15,11 +15,11 @@ from starlette.types import Scope
 from service.approval.desk import Desk
 from service.decision.policy import Gate
 from service.decision.verdict import Decision, Finding, GateState, Verdict
-from service.store.account import LedgerAccount
-from service.store.callbacks import count_callbacks
-from service.store.database import StoreUnusable
-from service.store.holds import HoldKind
-from service.store.standing import Standing, read_account
+from service.store.decided.holds import HoldKind
+from service.store.outgoing.callbacks import count_callbacks
+from service.store.sql.database import StoreUnusable
+from service.store.traffic.account import LedgerAccount
+from service.store.verdicts.standing import Standing, read_account
 
 TIER = ("model", "tier")
 CRITERION = (*TIER, "criterion")

@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.approval.access import SAFE_METHODS
 from service.approval.errors import MEDIA_TYPE, Problem, own_error, problem_response, store_down
-from service.store.database import Database, StoreUnusable
-from service.store.idempotency import Claim, Standing, claim, release, settle
+from service.store.access.idempotency import Claim, Standing, claim, release, settle
+from service.store.sql.database import Database, StoreUnusable
 
 log = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from evaluators.exchange import Answer, Outcome, Request
 from service.approval.access import Caller, Scope, require
 from service.approval.desk import Desk
 from service.approval.judging import opening_of, sealed
-from service.store.capture import SealBroken
-from service.store.kept_answers import OpenedAnswers
-from service.store.kept_text import AnswerText, Call, PairText, Turn
-from service.store.pair_listing import ListedPair
-from service.store.pair_texts import note_look, open_pair
+from service.store.kept.kept_answers import OpenedAnswers
+from service.store.labels.kept_text import AnswerText, Call, PairText, Turn
+from service.store.redis.capture import SealBroken
+from service.store.scored.pair_listing import ListedPair
+from service.store.scored.pair_texts import note_look, open_pair
 from service.wire import NotARequest, parse_request
 
 

@@ -31,10 +31,10 @@ from service.approval.promotion import (
 )
 from service.approval.schemas import ApprovalBody, RollbackBody
 from service.fleet import Route
-from service.store.approvals import Approval
-from service.store.chain import canonical
-from service.store.holds import HoldKind
-from service.store.standing import Rung, Standing
+from service.store.decided.approvals import Approval
+from service.store.decided.chain import canonical
+from service.store.decided.holds import HoldKind
+from service.store.verdicts.standing import Rung, Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from starlette.responses import JSONResponse, Response
 
 from service.approval.desk import Desk
 from service.approval.schemas import HealthOut, ReadyOut
-from service.store.database import StoreUnusable
-from service.store.routes import current_routes
+from service.store.decided.routes import current_routes
+from service.store.sql.database import StoreUnusable
 
 PATHS = ("/healthz", "/readyz")
 

@@ -8,7 +8,7 @@ from service.decision.ladder import decide_ladder
 from service.decision.policy import Asked, Criterion, Policy
 from service.decision.terms import Terms
 from service.decision.verdict import Verdict
-from service.store.standing import Standing
+from service.store.verdicts.standing import Standing
 
 
 @lru_cache(maxsize=16)

@@ -10,8 +10,8 @@ from service.decision.ramp import Promotion, handed_over, with_share
 from service.decision.verdict import Decision
 from service.engines.artifact import bare
 from service.fleet import Route, Tier
-from service.store.approvals import Approval
-from service.store.standing import Rung, Standing
+from service.store.decided.approvals import Approval
+from service.store.verdicts.standing import Rung, Standing
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 LONGEST = 366 * 86400

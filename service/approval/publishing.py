@@ -11,8 +11,8 @@ from service.approval.answers import route_out
 from service.approval.desk import Desk
 from service.approval.schemas import ApprovalOut, ChangeOut
 from service.fleet import Ladder, Route
-from service.store.captures import Publication
-from service.store.standing import issued_route
+from service.store.redis.captures import Publication
+from service.store.verdicts.standing import issued_route
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,8 @@ from service.decision.instrument import Errors, Reading, corrected_by_errors, er
 from service.decision.labelled import level_of
 from service.decision.policy import Policy
 from service.decision.tally import Tally
-from service.store.adjudicated import (
+from service.store.labels.adjudication import Where
+from service.store.scored.adjudicated import (
     LabelledItem,
     QueueCount,
     between_people,
@@ -28,8 +29,7 @@ from service.store.adjudicated import (
     labels_of,
     queue_counts,
 )
-from service.store.adjudication import Where
-from service.store.standing import Rung
+from service.store.verdicts.standing import Rung
 
 MOST_DISPUTED = 20
 

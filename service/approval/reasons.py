@@ -21,7 +21,7 @@ from service.decision.policy import Criterion, Hypothesis, Policy
 from service.decision.tally import Tally
 from service.decision.verdict import Verdict
 from service.moments import moment
-from service.store.worst import WorstPairs
+from service.store.scored.worst import WorstPairs
 
 
 def why_out(

@@ -11,7 +11,7 @@ from service.approval.desk import Desk
 from service.approval.errors import Problem, echo
 from service.approval.jobs import find_job
 from service.approval.names import find_ladder
-from service.store.jobs import JobState, list_jobs
+from service.store.load.jobs import JobState, list_jobs
 
 Form = Annotated[
     Literal["html", "md", "json"],

@@ -29,10 +29,10 @@ from service.capacity.prefix_gate import Judged, Window
 from service.decision.verdict import Decision, Verdict
 from service.engines.settling import Word
 from service.moments import moment
-from service.store.standing import Standing
-from service.store.tier_capacity import BatchAdvice, TierCapacity, read_capacity, read_prompts
-from service.store.tier_load import TierLoad
-from service.store.tier_traffic import Prompts
+from service.store.load.tier_capacity import BatchAdvice, TierCapacity, read_capacity, read_prompts
+from service.store.load.tier_load import TierLoad
+from service.store.load.tier_traffic import Prompts
+from service.store.verdicts.standing import Standing
 from service.wire.prompt_blocks import UNIT_TOKENS
 
 PROMPTS_SECONDS = 60.0

@@ -15,10 +15,10 @@ from service.approval.reasons import why_out
 from service.approval.tags import UNCHANGED, IfNoneMatch, Tagged
 from service.approval.verdict_schemas import EvidenceOut, VerdictOut, WhyOut
 from service.decision.policy import Hypothesis
-from service.store.breakdown import read_strata, read_tenants
-from service.store.evidence import recent_pairs
-from service.store.standing import Standing
-from service.store.worst import worst_pairs
+from service.store.scored.breakdown import read_strata, read_tenants
+from service.store.scored.evidence import recent_pairs
+from service.store.scored.worst import worst_pairs
+from service.store.verdicts.standing import Standing
 
 MOST_PAIRS = 200
 MOST_EXAMPLES = 50

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from service.engines.artifact import bare
-from service.store.chain import Head, Row, canonical
+from service.store.decided.chain import Head, Row, canonical
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:tiergate:decision:v1"

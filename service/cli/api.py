@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from service.approval.config import Schedule
     from service.settings import Settings
-    from service.store.captures import Captures
-    from service.store.database import Database
+    from service.store.redis.captures import Captures
+    from service.store.sql.database import Database
 
 REDIS_SECONDS = 1.0
 """How long an approval waits for Redis before it answers `published: false`."""
@@ -42,9 +42,9 @@ def api(config: ConfigOption = None) -> None:
     from service.launch import PortUnusable, ToldToStop, stop_signals
     from service.launch.ports import check_free
     from service.settings.units import Listen
-    from service.store.captures import open_captures
-    from service.store.database import StoreUnusable, open_database
-    from service.store.policy_changes import note_policy
+    from service.store.decided.policy_changes import note_policy
+    from service.store.redis.captures import open_captures
+    from service.store.sql.database import StoreUnusable, open_database
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     listen = Listen(host=settings.api.host, port=settings.api.port)
@@ -87,7 +87,7 @@ def rehearse(settings: Settings, db: Database) -> None:
     import scipy.optimize  # noqa: F401  what limits are searched with
 
     from service.settings.questions import question_of
-    from service.store.standing import read_standing
+    from service.store.verdicts.standing import read_standing
 
     question, now = question_of(settings, db), time.time()
     for ladder in settings.ladders.values():

@@ -14,7 +14,7 @@ from service.moments import moment
 
 if TYPE_CHECKING:
     from service.attestation.statement import Attested
-    from service.store.chain import Break, Head, Row
+    from service.store.decided.chain import Break, Head, Row
 
 INVALID = 1
 UNUSABLE = 2
@@ -157,8 +157,8 @@ def _decision(
 ) -> tuple[Row | None, Head | None, Break | None]:
     """The row, the head and where the log is broken, all of one moment."""
     settings = load_or_exit(config, make_key=False)
-    from service.store.chain import find_break
-    from service.store.decisions import whole
+    from service.store.decided.chain import find_break
+    from service.store.decided.decisions import whole
 
     chosen: list[Row] = []
 
@@ -199,8 +199,8 @@ def _objection(attested: Attested, artifact: str | None, now: float) -> str | No
 
 def _not_in(log: Path, attested: Attested) -> str | None:
     """Why an exported log is not the one that the statement came from."""
-    from service.store.chain import Head
-    from service.store.decision_export import NotALog, check_lines
+    from service.store.decided.chain import Head
+    from service.store.decided.decision_export import NotALog, check_lines
 
     kept = (attested.head, Head(seq=attested.row.seq, digest=attested.row.digest))
     try:

@@ -90,7 +90,7 @@ def compare(
 def _told(path: Path) -> tuple[Mapping[str, Any], FiguresOf]:
     """The manifest in a file, and its figures where it is a report or a matrix."""
     from service.capacity import matrix_file
-    from service.store.manifest import Manifest
+    from service.store.load.manifest import Manifest
 
     told = json_of(path, "compare")
     if matrix_file.is_matrix(told):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from service.engines.load import EngineLoad
     from service.fleet import Backend
     from service.settings import Settings
-    from service.store.tier_capacity import TierCapacity
+    from service.store.load.tier_capacity import TierCapacity
 
 WRONG = 2
 NOTHING = 3
@@ -170,8 +170,8 @@ def _capacity(config: Path | None, model: str, tier: str) -> tuple[Settings, Tie
     from service.decision.verdict import Decision
     from service.settings.nearest import nearest
     from service.settings.questions import question_of
-    from service.store.standing import read_standing
-    from service.store.tier_capacity import read_capacity
+    from service.store.load.tier_capacity import read_capacity
+    from service.store.verdicts.standing import read_standing
     from service.wire.prompt_blocks import UNIT_TOKENS
 
     settings = load_or_exit(config, make_key=False)

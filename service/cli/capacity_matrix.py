@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from service.fleet import Backend, Slo, Tier
     from service.launch.ask import Answered
     from service.settings import Settings
-    from service.store.database import Database
+    from service.store.sql.database import Database
 
 STOPPED = 1
 WRONG = 2
@@ -161,7 +161,7 @@ def _measured(
     from service.cli import capacity_matrix_prompts as texts
     from service.cli.capacity_matrix_sitting import Sitting, begun, measure_all, tell
     from service.cli.corpus_access import database_of
-    from service.store.serving import targets_of
+    from service.store.verdicts.serving import targets_of
 
     if captured and prompts:
         raise typer.BadParameter("give --prompt or --captured, not both")
@@ -242,9 +242,9 @@ def _found(settings: Settings, model: str, name: str) -> tuple[Tier, Slo]:
 
 def _objection(settings: Settings, db: Database, backends: tuple[Backend, ...]) -> Callable[[], str]:
     """Asked before the first cell and all through each: routes move, jobs begin."""
-    from service.store.addresses import address_of
-    from service.store.jobs import active_job
-    from service.store.serving import serving_now
+    from service.store.load.jobs import active_job
+    from service.store.redis.addresses import address_of
+    from service.store.verdicts.serving import serving_now
 
     def objection() -> str:
         serving = serving_now(db, settings.ladders)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from service.fleet import Backend
     from service.load.filler import Measure
     from service.settings import Settings
-    from service.store.database import Database
+    from service.store.sql.database import Database
 
 UNUSABLE = 2
 PATIENCE = 120.0
@@ -112,7 +112,7 @@ def captured(settings: Settings, db: Database, model: str) -> tuple[tuple[Prompt
     """Classes by quantiles of the corpus' sizes, and the requests that are about as long as each."""
     from service.capacity.matrix_cells import PromptClass
     from service.load.filler import marked
-    from service.store.corpus_members import opened
+    from service.store.kept.corpus_members import opened
     from service.wire import parse_request
     from service.wire.shapes import NotARequest
 

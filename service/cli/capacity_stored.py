@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from service.capacity.prefix_gate import Window
     from service.capacity.prefix_replay import Prompt
     from service.settings import Settings
-    from service.store.database import Database
+    from service.store.sql.database import Database
 
 WAITS = 3
 """Exit status where nothing was kept yet."""
@@ -39,7 +39,7 @@ def observed_window(config: Path | None, model: str, tier: str) -> Window:
 
     from service.capacity.prefix_shared import shared_prefixes
     from service.capacity.prefix_window import window_until
-    from service.store.engine_readings import KEPT_SECONDS, read_looks
+    from service.store.load.engine_readings import KEPT_SECONDS, read_looks
     from service.wire.prompt_blocks import UNIT_TOKENS
 
     now = time.time()
@@ -77,7 +77,7 @@ def captured_prompts(config: Path | None, model: str) -> Captured:
 
 def _captured(db: Database, model: str) -> Captured:
     from service.capacity.prefix_replay import Prompt
-    from service.store.prompt_prefixes import read_prefixes
+    from service.store.kept.prompt_prefixes import read_prefixes
 
     kept = read_prefixes(db, model)
     return Captured(

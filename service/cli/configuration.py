@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from service.settings import Settings
-    from service.store.database import Database
+    from service.store.sql.database import Database
 
 ConfigOption = Annotated[
     Path | None,
@@ -50,7 +50,7 @@ def stored(settings: Settings, *, otherwise: str) -> Iterator[Database]:
 
     Where it cannot be used the command ends with exit status 2: why, and what is `otherwise`.
     """
-    from service.store.database import StoreUnusable, open_database
+    from service.store.sql.database import StoreUnusable, open_database
 
     try:
         db = open_database(settings.database_url, make=False)

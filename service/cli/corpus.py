@@ -73,8 +73,8 @@ def show(
     """
     settings = load_or_exit(config, make_key=False)
     check_model(settings, model)
-    from service.store.corpus_members import corpora
-    from service.store.kept_answers import kept_counts
+    from service.store.kept.corpus_members import corpora
+    from service.store.kept.kept_answers import kept_counts
 
     with database_of(settings, make=False) as db:
         found = [
@@ -113,7 +113,7 @@ def export(
     settings = load_or_exit(config, make_key=False)
     check_model(settings, model)
     from service.cli.corpus_files import batch_lines, write_private
-    from service.store.corpus_members import opened
+    from service.store.kept.corpus_members import opened
 
     chosen = name or settings.corpus.use
     with database_of(settings, make=False) as db:
@@ -201,7 +201,7 @@ def forget(
     """
     settings = load_or_exit(config, make_key=False)
     check_model(settings, model)
-    from service.store.forgetting import Forgotten, forget_answers, forget_corpus, forget_tenant
+    from service.store.kept.forgetting import Forgotten, forget_answers, forget_corpus, forget_tenant
 
     whose = _tenant(settings, tenant, api_key_file)
     if whose is None and (model is None or (name is None and not answers)):

@@ -13,8 +13,8 @@ from service.cli.configuration import fail
 
 if TYPE_CHECKING:
     from service.settings import Settings
-    from service.store.corpus_members import CorpusManifest
-    from service.store.database import Database
+    from service.store.kept.corpus_members import CorpusManifest
+    from service.store.sql.database import Database
 
 BAD_LINES = 1
 """Exit status of an import that takes nothing, or not everything, and of an export of nothing."""
@@ -41,7 +41,7 @@ def check_model(settings: Settings, model: str | None) -> None:
 @contextmanager
 def database_of(settings: Settings, *, make: bool = True) -> Iterator[Database]:
     """The database for as long as the block lasts; what is wrong with it ends the command."""
-    from service.store.database import StoreEmpty, StoreUnusable, open_database
+    from service.store.sql.database import StoreEmpty, StoreUnusable, open_database
 
     try:
         db = open_database(settings.database_url, make=make, part="shell")
@@ -57,6 +57,6 @@ def database_of(settings: Settings, *, make: bool = True) -> Iterator[Database]:
 
 def manifest_of(settings: Settings, db: Database, model: str, name: str) -> CorpusManifest:
     """What a corpus is made of now."""
-    from service.store.corpus_members import manifest as made_of
+    from service.store.kept.corpus_members import manifest as made_of
 
     return made_of(db, model=model, name=name, per_stratum=settings.corpus.plan.per_stratum, now=time.time())

@@ -14,9 +14,9 @@ from evaluators.exchange import Endpoint, Json, Request
 from service.proxy.entry.admission import stratum_of
 from service.proxy.entry.surface import Surface
 from service.redaction import Mask, redacted, unmasked
-from service.store.capture import Keyring
-from service.store.corpus import Drawn, Place, rank_of, seal_request
-from service.store.corpus_members import Member
+from service.store.kept.corpus import Drawn, Place, rank_of, seal_request
+from service.store.kept.corpus_members import Member
+from service.store.redis.capture import Keyring
 from service.strata import language_of
 from service.traces import BadLine, NotATrace, Trace, Traced, body_of, looks_like_trace, read_trace
 from service.wire import BatchLine, read_batch, read_body, replay_body, write_batch_line, write_body

@@ -89,7 +89,7 @@ def import_file(
     }
     stopped = bool(read.bad) and not skip_bad
     if not stopped and read.drawn:
-        from service.store.corpus import CorpusFull, take_in
+        from service.store.kept.corpus import CorpusFull, take_in
 
         with database_of(settings) as db:
             try:
@@ -145,7 +145,7 @@ def _progress() -> Callable[[int], None]:
 
 
 def _new_name(name: str) -> str:
-    from service.store.corpus_plan import TRAFFIC
+    from service.store.kept.corpus_plan import TRAFFIC
 
     if name == TRAFFIC:
         raise fail(f"{TRAFFIC} is drawn from captures; give the import another --name", UNUSABLE)

@@ -16,8 +16,8 @@ from service.cli.corpus_access import FILLING
 
 if TYPE_CHECKING:
     from service.settings import Settings
-    from service.store.corpus_members import CorpusManifest
-    from service.store.forgetting import Forgotten
+    from service.store.kept.corpus_members import CorpusManifest
+    from service.store.kept.forgetting import Forgotten
 
 
 def show_corpora(settings: Settings, found: list[CorpusManifest], *, strata: bool) -> None:

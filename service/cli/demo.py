@@ -44,7 +44,7 @@ def demo(
     from service.demo.run import Wanted, run
     from service.demo.walk import WalkBroken
     from service.launch import PortUnusable, StartFailed, ToldToStop, stop_signals
-    from service.store.database import StoreUnusable
+    from service.store.sql.database import StoreUnusable
 
     # Into a file or a pipe, lines may be long: the tables then carry their reasons.
     console = Console() if sys.stdout.isatty() else Console(width=WIDTH_WITHOUT_TERMINAL)

@@ -71,7 +71,7 @@ def drill(
     from service.drill.run import DrillBroken, Outcome, run, upstream_of
     from service.launch import PortUnusable, StartFailed, ToldToStop, stop_signals
     from service.settings.nearest import nearest
-    from service.store.database import StoreUnusable
+    from service.store.sql.database import StoreUnusable
 
     if model is None and len(settings.ladders) != 1:
         raise fail(f"say which model: {', '.join(settings.ladders)}", 2)

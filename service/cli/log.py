@@ -22,9 +22,9 @@ from service.moments import moment
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from service.store.chain import Break, Head
-    from service.store.database import Database
-    from service.store.decisions import Entry
+    from service.store.decided.chain import Break, Head
+    from service.store.decided.decisions import Entry
+    from service.store.sql.database import Database
 
 BROKEN = 1
 UNUSABLE = 2
@@ -57,7 +57,7 @@ def show(
       tiergate log show qwen3-32b w8a8 -n 50
       tiergate log show --json | jq '.entries[] | select(.action == "policy") | .detail.changed'
     """
-    from service.store.decisions import latest
+    from service.store.decided.decisions import latest
 
     with _database(config) as db:
         entries = latest(db, model=model, tier=tier, limit=limit)
@@ -95,7 +95,7 @@ def verify(
     if file is not None:
         last, found = _check_file(file, kept)
     else:
-        from service.store.decisions import check, head_of
+        from service.store.decided.decisions import check, head_of
 
         with _database(config) as db, db.one_moment():
             last, found = head_of(db), check(db, kept=kept)
@@ -120,9 +120,9 @@ def export(
     \b
       tiergate log export -o decisions.jsonl && tiergate log verify decisions.jsonl
     """
-    from service.store.chain import GENESIS, Head
-    from service.store.decision_export import lines_of
-    from service.store.decisions import whole
+    from service.store.decided.chain import GENESIS, Head
+    from service.store.decided.decision_export import lines_of
+    from service.store.decided.decisions import whole
 
     with _database(config) as db, whole(db) as (rows, head):
         lines = (f"{line}\n" for line in lines_of(rows, head or Head(seq=0, digest=GENESIS)))
@@ -142,7 +142,7 @@ def _database(config: Path | None) -> AbstractContextManager[Database]:
 
 
 def _check_file(file: Path, kept: list[Head]) -> tuple[Head, Break | None]:
-    from service.store.decision_export import NotALog, check_lines
+    from service.store.decided.decision_export import NotALog, check_lines
 
     try:
         with file.open(encoding="ascii") as lines:
@@ -155,7 +155,7 @@ def _check_file(file: Path, kept: list[Head]) -> tuple[Head, Break | None]:
 
 def _head(text: str) -> Head:
     from service.engines.artifact import bare
-    from service.store.chain import Head
+    from service.store.decided.chain import Head
 
     seq, _, written = text.partition(":")
     digest = bare(written)
@@ -179,7 +179,7 @@ def _document(entry: Entry) -> dict[str, Any]:
 
 
 def _table(entries: list[Entry]) -> Table:
-    from service.store.decision_reading import whence_of, why
+    from service.store.decided.decision_reading import whence_of, why
 
     table = Table(box=SIMPLE_HEAD)
     for heading in ("row", "when", "who", "what", "of", "why", "from where"):

@@ -21,7 +21,7 @@ from service.cli.configuration import ConfigOption, fail, load_or_exit
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from service.store.recount import Recount
+    from service.store.scored.recount import Recount
 
 DIFFERS = 1
 UNUSABLE = 2
@@ -60,9 +60,9 @@ def recount(
       tiergate recount --json | jq -e .equal
     """
     settings = load_or_exit(config, make_key=False)
-    from service.store.database import StoreUnusable, open_database
-    from service.store.recount import recount as count_again
-    from service.store.upgrade import upgrade as make_current
+    from service.store.scored.recount import recount as count_again
+    from service.store.scored.upgrade import upgrade as make_current
+    from service.store.sql.database import StoreUnusable, open_database
 
     try:
         upgraded = make_current(settings.database_url, told=_tell("upgrading")) if upgrade else None

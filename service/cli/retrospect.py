@@ -15,12 +15,12 @@ from service.settings import Settings
 from service.settings.nearest import nearest
 from service.settings.policy_file import PolicyRead, read_policy
 from service.settings.questions import question_of
-from service.store.database import Database, StoreUnusable, open_database
-from service.store.evidence import Place
-from service.store.ladder_counts import LadderCounts, read_counts
-from service.store.ladder_facts import read_facts
-from service.store.standing import Question, Standing, read_standing
-from service.store.units import Arm
+from service.store.scored.evidence import Place
+from service.store.scored.units import Arm
+from service.store.sql.database import Database, StoreUnusable, open_database
+from service.store.verdicts.ladder_counts import LadderCounts, read_counts
+from service.store.verdicts.ladder_facts import read_facts
+from service.store.verdicts.standing import Question, Standing, read_standing
 
 if TYPE_CHECKING:
     from service.fleet import Ladder

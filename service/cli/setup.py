@@ -15,7 +15,7 @@ import typer
 from service.cli.configuration import ConfigOption, fail, load_or_exit
 
 if TYPE_CHECKING:
-    from service.store.database import Database
+    from service.store.sql.database import Database
 
 token_app = typer.Typer(no_args_is_help=True, help="Bearer tokens of the API.")
 
@@ -128,7 +128,7 @@ def token_new(
     config: ConfigOption = None,
 ) -> None:
     """Make a token and print it: it is stored nowhere else."""
-    from service.store.tokens import create
+    from service.store.access.tokens import create
 
     now = time.time()
     database = _open(config)
@@ -161,7 +161,7 @@ def token_rotate(
     config: ConfigOption = None,
 ) -> None:
     """Give a token a new secret and print it; name, scopes and models stay."""
-    from service.store.tokens import list_tokens, rotate
+    from service.store.access.tokens import list_tokens, rotate
 
     now = time.time()
     database = _open(config, make=False)
@@ -186,7 +186,7 @@ def token_rotate(
 
 def token_list(config: ConfigOption = None) -> None:
     """List the tokens in force; their secrets are not kept."""
-    from service.store.tokens import list_tokens
+    from service.store.access.tokens import list_tokens
 
     database = _open(config, make=False)
     try:
@@ -207,7 +207,7 @@ def token_revoke(
     config: ConfigOption = None,
 ) -> None:
     """End a token at once."""
-    from service.store.tokens import list_tokens, revoke
+    from service.store.access.tokens import list_tokens, revoke
 
     now = time.time()
     database = _open(config, make=False)
@@ -223,7 +223,7 @@ def token_revoke(
 def _open(config: Path | None, *, make: bool = True) -> Database:
     settings = load_or_exit(config, make_key=make)
     # SQLAlchemy is slow to load.
-    from service.store.database import StoreEmpty, StoreUnusable, open_database
+    from service.store.sql.database import StoreEmpty, StoreUnusable, open_database
 
     try:
         return open_database(settings.database_url, make=make, part="shell")

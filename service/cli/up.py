@@ -43,7 +43,7 @@ def up(
         everything,
         stop_signals,
     )
-    from service.store.database import StoreUnusable
+    from service.store.sql.database import StoreUnusable
 
     try:
         with stop_signals() as told:

@@ -20,7 +20,7 @@ from service.moments import moment
 
 if TYPE_CHECKING:
     from service.settings import Settings
-    from service.store.callbacks import Callback
+    from service.store.outgoing.callbacks import Callback
 
 NOT_TAKEN = 1
 UNUSABLE = 2
@@ -53,8 +53,8 @@ def show(
       tiergate webhooks list --dead --json
     """
     settings = load_or_exit(config, make_key=False)
-    from service.store.callbacks import CallbackState
-    from service.store.webhooks import messages
+    from service.store.outgoing.callbacks import CallbackState
+    from service.store.outgoing.webhooks import messages
 
     with stored(settings, otherwise=UNTOLD) as db:
         found = messages(db, state=CallbackState.GIVEN_UP if dead else None, limit=limit)
@@ -82,7 +82,7 @@ def retry(
       tiergate webhooks retry ops --event log-41-9f86d081884c
     """
     settings = load_or_exit(config, make_key=False)
-    from service.store.webhooks import retry as owe_again
+    from service.store.outgoing.webhooks import retry as owe_again
 
     if name is not None:
         _known(settings, name)
@@ -99,8 +99,8 @@ def try_one(
     settings = load_or_exit(config, make_key=False)
     from service.approval.dialects.callbacks.sending import Unanswered
     from service.approval.dialects.outgoing.receiver import Receiver
-    from service.store.webhook_terms import Told
-    from service.store.webhooks import Event
+    from service.store.outgoing.webhook_terms import Told
+    from service.store.outgoing.webhooks import Event
 
     _known(settings, name)
     now = time.time()

@@ -45,7 +45,7 @@ from service.dashboard.sentences import sentences
 from service.dashboard.sides import sides
 from service.dashboard.site import Site
 from service.dashboard.visit import Form, Visit
-from service.store.kept_text import AnswerText, Call, PairText, Turn
+from service.store.labels.kept_text import AnswerText, Call, PairText, Turn
 
 PATH, TAKING_BACK = "/adjudicate", "/adjudicate/undo"
 FILE = "items"

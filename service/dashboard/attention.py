@@ -10,12 +10,12 @@ from service.dashboard.formats import count, day, percent
 from service.dashboard.losses import losses_of
 from service.dashboard.visit import address
 from service.decision.verdict import Decision
-from service.store.account import LedgerAccount
-from service.store.callbacks import CallbackState
-from service.store.holds import HoldKind
-from service.store.jobs import Job, JobState
-from service.store.standing import Rung, RungState, Standing
-from service.store.webhooks import PREFIX
+from service.store.decided.holds import HoldKind
+from service.store.load.jobs import Job, JobState
+from service.store.outgoing.callbacks import CallbackState
+from service.store.outgoing.webhooks import PREFIX
+from service.store.traffic.account import LedgerAccount
+from service.store.verdicts.standing import Rung, RungState, Standing
 
 LEAST_LOST = 0.001
 """Of the requests that were to be captured: a loss below that is told by the ledger alone."""

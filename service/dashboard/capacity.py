@@ -17,7 +17,7 @@ from service.dashboard.visit import Visit
 from service.engines.settling import Word
 from service.report import writing
 from service.report.words import Words, words
-from service.store.tier_capacity import BatchAdvice, TierCapacity
+from service.store.load.tier_capacity import BatchAdvice, TierCapacity
 
 PATTERN_TONES = {State.FOUND: "bad", State.ABSENT: "good", State.NOT_TOLD: ""}
 PREFIX_TONES = {

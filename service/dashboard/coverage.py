@@ -10,7 +10,7 @@ from service.charts.heat import Cell, heat
 from service.dashboard.formats import NONE, count, percent
 from service.decision.covering import Covered, covering
 from service.report.words import Words
-from service.store.standing import Standing
+from service.store.verdicts.standing import Standing
 
 MOST_DRAWN = 24
 """Strata beyond stand in the table and in the download alone."""

@@ -16,8 +16,8 @@ from service.approval.errors import Problem, store_down
 from service.dashboard.sessions import Claimed, Session
 from service.dashboard.site import LOGIN, LOGIN_ELSEWHERE, LOGOUT, Site
 from service.dashboard.visit import Form, Visit, address
-from service.store.database import StoreUnusable
-from service.store.tokens import id_of, named_by
+from service.store.access.tokens import id_of, named_by
+from service.store.sql.database import StoreUnusable
 
 
 def entrance_routes(site: Site) -> Sequence[BaseRoute]:

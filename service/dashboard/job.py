@@ -20,8 +20,8 @@ from service.dashboard.site import Site
 from service.dashboard.upcoming import ahead
 from service.dashboard.visit import Visit
 from service.report.words import Words
-from service.store.jobs import Job
-from service.store.load_blocks import Block, read_blocks
+from service.store.load.jobs import Job
+from service.store.load.load_blocks import Block, read_blocks
 
 SHOWN_TONES = {"passed": "good", "failed": "bad", "undecided": "wait"}
 BLOCK_TONES = {"done": "good", "abandoned": "bad"}

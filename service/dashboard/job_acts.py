@@ -17,11 +17,11 @@ from service.approval.names import find_ladder
 from service.dashboard.site import Site
 from service.dashboard.upcoming import hindrance
 from service.dashboard.visit import Form, Visit
-from service.store.addresses import address_of
-from service.store.job_terms import CannotBegin, compose
-from service.store.jobs import Job, active_job
-from service.store.manifest import ARRIVALS, INTERLEAVED, PARTS, TOGETHER, JobPlan, differences
-from service.store.serving import serving_now, targets_of
+from service.store.load.job_terms import CannotBegin, compose
+from service.store.load.jobs import Job, active_job
+from service.store.load.manifest import ARRIVALS, INTERLEAVED, PARTS, TOGETHER, JobPlan, differences
+from service.store.redis.addresses import address_of
+from service.store.verdicts.serving import serving_now, targets_of
 
 NUMBERS = ("rate", "window_seconds", "warm_up_seconds", "settle_seconds", "budget_seconds")
 WHOLE = ("blocks", "budget_tokens")

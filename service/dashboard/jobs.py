@@ -14,8 +14,8 @@ from service.dashboard.runs_beside import MOST_RUNS, beside
 from service.dashboard.site import Site
 from service.dashboard.upcoming import Ahead, ahead, hindrance, upcoming
 from service.dashboard.visit import Visit
-from service.store.job_terms import CannotBegin
-from service.store.jobs import Job, JobState, active_job, list_jobs
+from service.store.load.job_terms import CannotBegin
+from service.store.load.jobs import Job, JobState, active_job, list_jobs
 
 A_PAGE = 20
 STATE_TONES = {

@@ -16,7 +16,7 @@ from service.dashboard.visit import Visit
 from service.report.gathering.composing import ledger_of
 from service.report.sections.account import ledger_chart
 from service.report.words import words
-from service.store.standing import read_account
+from service.store.verdicts.standing import read_account
 
 
 def ledger_routes(site: Site) -> Sequence[BaseRoute]:

@@ -17,11 +17,11 @@ from service.attestation.statement import statement_of
 from service.dashboard.render import attached
 from service.dashboard.site import Site
 from service.dashboard.visit import Visit
-from service.store.chain import Row, find_break
-from service.store.chain_watch import ChainWatch
-from service.store.decision_reading import whence_of
-from service.store.decision_search import Wanted, choices, row_at, search
-from service.store.decisions import entry_of, head_of, whole
+from service.store.decided.chain import Row, find_break
+from service.store.decided.chain_watch import ChainWatch
+from service.store.decided.decision_reading import whence_of
+from service.store.decided.decision_search import Wanted, choices, row_at, search
+from service.store.decided.decisions import entry_of, head_of, whole
 
 PATH, ROW, STATEMENT, KEY = "/log", "/log/row", "/log/statement", "/log/key"
 A_PAGE = 50

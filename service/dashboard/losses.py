@@ -9,7 +9,7 @@ from service.dashboard.formats import NONE, percent
 from service.report import writing
 from service.report.shared import criterion, reason
 from service.report.words import Words
-from service.store.account import LedgerAccount, PairAccount
+from service.store.traffic.account import LedgerAccount, PairAccount
 
 LEAST_SCORED = 0.95
 """Below this share of the pairs that could be scored, an evaluator's account stands out."""

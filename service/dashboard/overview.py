@@ -14,11 +14,11 @@ from service.dashboard.site import Site
 from service.dashboard.upcoming import upcoming
 from service.dashboard.visit import Visit
 from service.decision.verdict import Decision
-from service.store.adjudication import Where, left_to_judge
-from service.store.callbacks import count_callbacks
-from service.store.jobs import list_jobs
-from service.store.latest import latest_pairs
-from service.store.standing import Rung, RungState, Standing, read_account
+from service.store.labels.adjudication import Where, left_to_judge
+from service.store.load.jobs import list_jobs
+from service.store.outgoing.callbacks import count_callbacks
+from service.store.scored.latest import latest_pairs
+from service.store.verdicts.standing import Rung, RungState, Standing, read_account
 
 TONES = {
     RungState.BASELINE: "",

@@ -20,8 +20,8 @@ from service.dashboard.pairs import pair_id, unknown_pair, wanted_of
 from service.dashboard.sides import sides
 from service.dashboard.site import Site
 from service.dashboard.visit import Visit
-from service.store.kept_text import PairText
-from service.store.pair_listing import ListedPair, beside, find_pair
+from service.store.labels.kept_text import PairText
+from service.store.scored.pair_listing import ListedPair, beside, find_pair
 
 FILTERS = ("criterion", "class", "stratum", "way")
 """Parameters of the list, which a pair's page keeps for its neighbours and the way back."""

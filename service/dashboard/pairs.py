@@ -15,7 +15,7 @@ from service.dashboard.captured import shown
 from service.dashboard.site import Site
 from service.dashboard.visit import Visit
 from service.fleet import Ladder
-from service.store.pair_listing import MOST_LISTED, ListedPair, Listing, Wanted, Way, list_pairs
+from service.store.scored.pair_listing import MOST_LISTED, ListedPair, Listing, Wanted, Way, list_pairs
 
 SIZE = 50
 """Pairs of a page."""

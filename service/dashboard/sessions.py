@@ -18,9 +18,9 @@ from jwt.types import Options
 from starlette.requests import cookie_parser
 
 from service.approval.access import Caller, Head, Scope, widest
-from service.store.database import Database
-from service.store.sessions import end_session, has_ended, session_key
-from service.store.tokens import named_by
+from service.store.access.sessions import end_session, has_ended, session_key
+from service.store.access.tokens import named_by
+from service.store.sql.database import Database
 
 LONGEST_SECONDS = 12 * 3600.0
 IDLE_SECONDS = 2 * 3600.0

@@ -13,7 +13,7 @@ from itertools import zip_longest
 from service.dashboard.captured import Piece, bounded, pieces, shown
 from service.dashboard.json_changes import JsonChanges, json_changes
 from service.dashboard.word_changes import Stretch, stretches, words_of
-from service.store.kept_text import AnswerText, Call
+from service.store.labels.kept_text import AnswerText, Call
 
 CONTEXT = 300
 """Characters of what is the same, before and after a difference."""

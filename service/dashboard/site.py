@@ -26,7 +26,7 @@ from service.dashboard.sessions import NAME, SECURE_NAME, Session, Sessions
 from service.dashboard.static import ASSETS, asset_routes, asset_url
 from service.dashboard.visit import Form, Visit, address
 from service.report.words import Language
-from service.store.database import StoreUnusable
+from service.store.sql.database import StoreUnusable
 
 log = logging.getLogger(__name__)
 

@@ -7,9 +7,9 @@ from markupsafe import Markup
 from service.charts.canvas import visible
 from service.report import reasons
 from service.report.words import Language
-from service.store.decision_reading import NO_REASON, given, shortened, whole_why
-from service.store.decisions import Entry
-from service.store.holds import Hold, HoldKind
+from service.store.decided.decision_reading import NO_REASON, given, shortened, whole_why
+from service.store.decided.decisions import Entry
+from service.store.decided.holds import Hold, HoldKind
 
 
 def in_words(language: Language, text: str) -> str:

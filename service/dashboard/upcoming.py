@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 
 from service.approval.desk import Desk
 from service.approval.jobs import terms_of
-from service.store.job_terms import CannotBegin, check
-from service.store.jobs import Job
-from service.store.manifest import JobPlan
+from service.store.load.job_terms import CannotBegin, check
+from service.store.load.jobs import Job
+from service.store.load.manifest import JobPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ and do not count. The failures are of any criterion, one pair a request. All lim
 Student's t over blocks, Tango's for the failures (over conversations, with their design effect), combined by
 MOVER (`economics.net_benefit`). Passed if the lower limit is above 0, failed if the upper is below it: each
 errs about alpha of the time, at one look per load run. The j-th run of an epoch is held to alpha_j, as epochs
-are (A5). Who runs one asks `service.store.measurements.held_to` for j and alpha_j, takes the failures from
-`service.store.failures`, and keeps what the gate says by `put_measurement`.
+are (A5). Who runs one asks `held_to` of `service.store.verdicts.measurements` for j and alpha_j, takes the
+failures from `service.store.scored.failures`, and keeps what the gate says by `put_measurement`.
 """
 
 from __future__ import annotations

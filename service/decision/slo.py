@@ -10,8 +10,8 @@ one block resemble one another, so the block is the unit: one `Triple` each (sta
 
 A handful of blocks estimates its own variance badly, hence t (Thomas & Rao 1987, JASA 82:630) where Rao &
 Scott have a normal. One look per run. The j-th run of an epoch is held to alpha_j, as epochs are (A5): a run
-a week until one passes must not work, and must not condemn either. Who runs one asks
-`service.store.measurements.held_to` for j and alpha_j, and keeps what the gate says by `put_measurement`.
+a week until one passes must not work, and must not condemn either. Who runs one asks `held_to` of
+`service.store.verdicts.measurements` for j and alpha_j, and keeps what the gate says by `put_measurement`.
 """
 
 from __future__ import annotations

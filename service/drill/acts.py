@@ -22,7 +22,7 @@ from service.decision.verdict import Decision, Finding, GateState, Verdict
 from service.decision.wording import compared_e_values
 from service.drill.arms import CROSSED, DAMAGED, SWAPPED, UNDAMAGED, damaged_tier
 from service.drill.defects import CRITERION, Defect
-from service.store.standing import Standing
+from service.store.verdicts.standing import Standing
 
 
 class Act(StrEnum):

@@ -24,9 +24,9 @@ from service.launch.valkey import embedded_valkey
 from service.settings import Settings, load
 from service.settings.questions import question_of
 from service.settings.units import Listen
-from service.store.captures import Captures, open_captures
-from service.store.database import Database, open_database
-from service.store.standing import Standing, read_account, read_standing
+from service.store.redis.captures import Captures, open_captures
+from service.store.sql.database import Database, open_database
+from service.store.verdicts.standing import Standing, read_account, read_standing
 
 PARTS = ("worker", "proxy")
 """A verdict on read needs no API, and what no guard does is not needed for minutes."""

@@ -15,9 +15,9 @@ from service.launch.ask import Answered, Unusable
 from service.proxy.config import ListenerTls
 from service.proxy.processes.certificates import days_left
 from service.settings import Settings
-from service.store.addresses import address_of
-from service.store.manifest import TOGETHER
-from service.store.serving import shared, targets_of
+from service.store.load.manifest import TOGETHER
+from service.store.redis.addresses import address_of
+from service.store.verdicts.serving import shared, targets_of
 
 EXPIRES_SOON = 14.0
 """Days."""

@@ -11,7 +11,7 @@ from service.launch.check import Level, Line
 from service.launch.part import PATIENCE
 from service.settings import Settings
 from service.settings.secrets import NO_KEY_YET
-from service.store.database import StoreEmpty, StoreUnusable, open_database
+from service.store.sql.database import StoreEmpty, StoreUnusable, open_database
 
 OLDEST_REDIS = 7
 """Whose scripts can be declared as writing, so that one is refused whole where writing fails."""

@@ -20,10 +20,10 @@ from service.launch.supervisor import Supervisor
 from service.launch.valkey import announce, embedded_valkey, write_private
 from service.settings import Settings, units
 from service.settings.units import Listen
-from service.store.captures import open_captures
-from service.store.database import Database, StoreUnusable, open_database
-from service.store.ledger import copy_from_redis
-from service.store.tokens import create, lookup
+from service.store.access.tokens import create, lookup
+from service.store.redis.captures import open_captures
+from service.store.sql.database import Database, StoreUnusable, open_database
+from service.store.traffic.ledger import copy_from_redis
 
 TOKEN_FILE = "token"
 """In the state directory."""

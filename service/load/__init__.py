@@ -14,5 +14,5 @@ order, extent          which block comes when; how long windows must be for the 
 cells, filler          a cell of a workload matrix as a block; prompts of a wanted length
 sweep, crowd           the next rate, the next concurrency to try, from the blocks so far
 
-What must not be loaded, since it serves, is told by `service.store.serving`.
+What must not be loaded, since it serves, is told by `service.store.verdicts.serving`.
 """

@@ -17,7 +17,7 @@ from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret
 from service.settings.units import Listen
 from service.settings.urls import web_url
-from service.store.addresses import address_of
+from service.store.redis.addresses import address_of
 
 PLACE: Place = ("adjudication",)
 

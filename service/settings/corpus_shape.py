@@ -10,7 +10,7 @@ from pydantic import Field
 from service.settings.forms import Duration, Limit, Name, Shape, Share, Size, written
 from service.settings.problems import Findings
 from service.settings.redacting import known_masks
-from service.store.corpus_plan import TRAFFIC, CorpusPlan
+from service.store.kept.corpus_plan import TRAFFIC, CorpusPlan
 
 SHORTEST_RETENTION = 60.0
 

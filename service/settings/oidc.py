@@ -16,7 +16,7 @@ from service.settings.pipelines import ca_of
 from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret
 from service.settings.urls import refuse_in_the_clear, web_url
-from service.store.issuer_terms import ClaimRule, IssuerTerms, LoginTerms
+from service.store.access.issuer_terms import ClaimRule, IssuerTerms, LoginTerms
 
 PLACE: Place = ("api", "oidc")
 

@@ -21,7 +21,7 @@ from service.settings.nearest import nearest
 from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret, read_text
 from service.settings.urls import CalledUrl
-from service.store.gate_terms import GateTarget, GateTerms, GithubTerms, GitlabTerms
+from service.store.outgoing.gate_terms import GateTarget, GateTerms, GithubTerms, GitlabTerms
 
 PLACE: Place = ("pipelines",)
 

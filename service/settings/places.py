@@ -24,7 +24,7 @@ from service.settings.secrets import (
 )
 from service.settings.shape import AccessLogShape, ApiShape, RoutesShape, TiergateShape, TlsShape
 from service.settings.urls import is_here
-from service.store.capture import Keyring
+from service.store.redis.capture import Keyring
 from service.tls import Part, TlsUnusable
 
 EMBEDDED_REDIS_FILE = "redis.url"

@@ -12,12 +12,12 @@ from typing import Any
 
 from service.decision.epoch import epoch_id
 from service.settings.values import Settings
-from service.store import corpus_members
-from service.store.current_epochs import CurrentEpochs, live_epochs
-from service.store.database import Database
-from service.store.job_terms import JobTerms
-from service.store.manifest import MOST_BLOCKS
-from service.store.standing import Question
+from service.store.kept import corpus_members
+from service.store.load.job_terms import JobTerms
+from service.store.load.manifest import MOST_BLOCKS
+from service.store.sql.database import Database
+from service.store.verdicts.current_epochs import CurrentEpochs, live_epochs
+from service.store.verdicts.standing import Question
 
 
 def epochs_of(settings: Settings, db: Database) -> CurrentEpochs:

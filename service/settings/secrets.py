@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from service.store.capture import Keyring
+from service.store.redis.capture import Keyring
 
 KEY_BYTES = 32
 NO_KEY_YET = "none yet"

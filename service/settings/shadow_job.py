@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from service.settings.cron import Cron, cron
 from service.settings.forms import CronText, Duration, Limit, Rate, Section, Shape, Tokens, written
-from service.store.manifest import DEFAULT_PLAN, PARTS, JobPlan
+from service.store.load.manifest import DEFAULT_PLAN, PARTS, JobPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,10 +20,10 @@ from service.settings.corpus_shape import CorpusTerms
 from service.settings.money_shape import DEFAULT_MONEY
 from service.settings.money_shape import Money as Money
 from service.settings.shadow_job import DEFAULT_SHADOW_JOB, ShadowJob
-from service.store.capture import Keyring
-from service.store.gate_terms import NO_GATES, GateTerms
-from service.store.issuer_terms import IssuerTerms
-from service.store.webhook_terms import WebhookTerms
+from service.store.access.issuer_terms import IssuerTerms
+from service.store.outgoing.gate_terms import NO_GATES, GateTerms
+from service.store.outgoing.webhook_terms import WebhookTerms
+from service.store.redis.capture import Keyring
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from service.settings.pipelines import ca_of
 from service.settings.problems import Findings, Place
 from service.settings.secrets import SecretUnreadable, read_secret, read_secrets
 from service.settings.urls import CalledUrl, called_url
-from service.store.webhook_terms import Form, Told, WebhookTerms
+from service.store.outgoing.webhook_terms import Form, Told, WebhookTerms
 
 PLACE: Place = ("webhooks",)
 MOST_SECRETS = 2

@@ -18,9 +18,9 @@ import httpx
 import pytest
 import yaml
 
-from service.store.account import LedgerAccount
-from service.store.database import open_database
-from service.store.ledger import account
+from service.store.sql.database import open_database
+from service.store.traffic.account import LedgerAccount
+from service.store.traffic.ledger import account
 from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.ports import free_port

@@ -18,11 +18,11 @@ import httpx
 import pytest
 
 from service.proxy.gauges.numbers import LEAST_AHEAD
-from service.store import redis_keys
-from service.store.account import STALE_SECONDS, LedgerAccount
-from service.store.captures import open_captures
-from service.store.database import open_database
-from service.store.ledger import account
+from service.store.redis import redis_keys
+from service.store.redis.captures import open_captures
+from service.store.sql.database import open_database
+from service.store.traffic.account import STALE_SECONDS, LedgerAccount
+from service.store.traffic.ledger import account
 from tests.acceptance.conftest import MODEL, Start, System, extraction, question, until
 from tests.acceptance.tap import Tap
 from tests.benchmarks.exposed import series

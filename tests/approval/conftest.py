@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from service.approval.failures import WINDOW_SECONDS
-from service.store.captures import Captures, open_captures
-from service.store.database import Database, open_database
+from service.store.redis.captures import Captures, open_captures
+from service.store.sql.database import Database, open_database
 from tests.approval.live import LiveApi, live_api
 from tests.conftest import ValkeyServer
 

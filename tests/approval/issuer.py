@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt import PyJWS
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from service.store.issuer_terms import ClaimRule, IssuerTerms, LoginTerms
+from service.store.access.issuer_terms import ClaimRule, IssuerTerms, LoginTerms
 from tests.patience import PATIENCE
 
 AUDIENCE = "tiergate"

@@ -20,10 +20,10 @@ from service.approval.config import ApiConfig
 from service.approval.front import FrontOf
 from service.decision.policy import Asked, Criterion, Gate, Hypothesis, Policy
 from service.fleet import Backend, Ladder, Tier
-from service.store import tokens
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.pairs import PairRow, Unit, record
+from service.store.access import tokens
+from service.store.redis.captures import Captures
+from service.store.scored.pairs import PairRow, Unit, record
+from service.store.sql.database import Database
 from tests.patience import PATIENCE
 
 MODEL = "org/model"

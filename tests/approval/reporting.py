@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from service.report.forms import Form, Written, written
 from service.report.gathering.kept import report_of
 from service.report.words import Language
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.jobs import Job
+from service.store.load.jobs import Job
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi, live_api
 from tests.report.gathering.jobs import NOW, job_over, run, sources
 

@@ -10,10 +10,10 @@ import pytest
 
 from evaluators.rubrics import RUBRICS
 from service.approval.config import Adjudicating
-from service.store.access_log import LOOK, note
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.labelling import Given, Said, record_labels
+from service.store.labels.access_log import LOOK, note
+from service.store.labels.labelling import Given, Said, record_labels
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.adjudicating import BASELINE, CANDIDATE, KEYRING, Queueing
 from tests.approval.live import MODEL, LiveApi, live_api
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.store.callbacks import CallbackState, ask, due, end
-from service.store.database import Database
-from service.store.holds import HoldKind, begin_hold
+from service.store.decided.holds import HoldKind, begin_hold
+from service.store.outgoing.callbacks import CallbackState, ask, due, end
+from service.store.sql.database import Database
 from tests.approval.live import MODEL, LiveApi
 from workers.metrics import GUARD_ACTIONS, GUARD_RUNS
 from workers.tasks import WATCH_ROUTES

@@ -8,10 +8,10 @@ import httpx
 import pytest
 
 from service.fleet import Route
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.decisions import read, verify
-from service.store.routes import current_route, set_route
+from service.store.decided.decisions import read, verify
+from service.store.decided.routes import current_route, set_route
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import MODEL, LiveApi, Upstream, ladder_over, live_api
 
 DIGEST = "sha256:" + "b" * 64

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.store.pairs import PairRow, Unit, record
+from service.store.scored.pairs import PairRow, Unit, record
 from tests.approval.live import LiveApi, add_pairs
 
 DIFFERENCES = "/api/v1/models/org/model/tiers/{}/differences"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from service.store.decisions import read
+from service.store.decided.decisions import read
 from tests.approval.live import MODEL, LiveApi
 from tests.conftest import FullDisk
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-from service.store.engine_tables import epoch_facts
-from service.store.observations import record_look
-from service.store.schema import epochs
+from service.store.sql.engine_tables import epoch_facts
+from service.store.sql.schema import epochs
+from service.store.verdicts.observations import record_look
 from tests.approval.live import MODEL, LiveApi
 from tests.engines.test_pages import vllm_facts
 

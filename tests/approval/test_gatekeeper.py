@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from service.store import tokens
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.access import tokens
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi, live_api
 
 MODELS = "/api/v1/models"

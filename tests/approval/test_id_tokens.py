@@ -15,10 +15,10 @@ from service.approval.access import MAX_ID_TOKEN, Scope
 from service.approval.errors import Problem
 from service.approval.failures import MOST_FAILURES, WINDOW_SECONDS
 from service.approval.id_tokens import LEEWAY_SECONDS, IdTokens
-from service.store import decisions
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.issuer_terms import ClaimRule
+from service.store.access.issuer_terms import ClaimRule
+from service.store.decided import decisions
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.issuer import AUDIENCE, DISCOVERY, KEYS, SUBJECT, Issuer, jwk_of, part, rsa_key, signed
 from tests.approval.live import MODEL, Clock, LiveApi, live_api
 

@@ -8,9 +8,9 @@ import httpx
 
 from service.approval.kept import SECONDS
 from service.decision.multiplicity import attempt_alpha
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.decisions import read, verify
+from service.store.decided.decisions import read, verify
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import ENOUGH, MODEL, WIDE, LiveApi, add_pairs, live_api
 
 TIERS = "/api/v1/models/org%2Fmodel/tiers"

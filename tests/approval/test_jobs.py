@@ -8,15 +8,15 @@ from typing import Any
 import httpx
 import pytest
 
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.jobs import JobState, Outlook, end_job
-from service.store.load_blocks import finish_block, lease_block
-from service.store.manifest import JobPlan
-from service.store.turns import Turn, take_turn
+from service.store.load.jobs import JobState, Outlook, end_job
+from service.store.load.load_blocks import finish_block, lease_block
+from service.store.load.manifest import JobPlan
+from service.store.load.turns import Turn, take_turn
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi, live_api
-from tests.store.test_job_terms import ladder, terms
-from tests.store.test_load_blocks import FIGURES, PLAN
+from tests.store.load.test_job_terms import ladder, terms
+from tests.store.load.test_load_blocks import FIGURES, PLAN
 
 JOBS = "/api/v1/shadow-jobs"
 BEGIN = "/api/v1/models/m/shadow-jobs"

@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 from service.approval.kept import PATIENCE_SECONDS, SECONDS, Kept
-from service.store import tokens
-from service.store.database import Database, open_database
+from service.store.access import tokens
+from service.store.sql.database import Database, open_database
 from tests.approval.live import MODEL, Clock, LiveApi
 from tests.patience import PATIENCE
 
@@ -177,5 +177,5 @@ def test_a_database_that_goes_away_is_told_though_a_verdict_is_kept(
 ) -> None:
     client = sqlite_api.client()
     assert client.get(VERDICT).status_code == 200
-    monkeypatch.setattr("service.store.data_version._SQLITE", "PRAGMA data_version(")
+    monkeypatch.setattr("service.store.sql.data_version._SQLITE", "PRAGMA data_version(")
     assert client.get(VERDICT).status_code == 503

@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi, Upstream, ladder_over, live_api
 
 

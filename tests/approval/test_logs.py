@@ -7,8 +7,8 @@ import time
 import pytest
 import sqlalchemy
 
-from service.store import decisions
-from service.store.database import Database
+from service.store.decided import decisions
+from service.store.sql.database import Database
 from tests.approval.live import MODEL, LiveApi
 
 DECISIONS = f"/api/v1/models/{MODEL}/decisions"
@@ -102,8 +102,8 @@ def test_an_empty_ledger_adds_up(api: LiveApi) -> None:
 async def test_the_ledger_shows_what_proxies_counted_and_workers_scored(api: LiveApi) -> None:
     from redis.asyncio import Redis
 
-    from service.store.counters import Count, Skipped, ledger_key
-    from service.store.shipping import CaptureStore
+    from service.store.redis.counters import Count, Skipped, ledger_key
+    from service.store.redis.shipping import CaptureStore
 
     url = api.captures.redis.connection_pool.connection_kwargs
     redis = Redis(host=url["host"], port=url["port"])

@@ -13,10 +13,10 @@ from service.decision.money import Arm, money_gate
 from service.decision.policy import Asked, Gate
 from service.decision.slo import slo_gate
 from service.decision.tally import Tally, Triple
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.measurements import Measurement, held_to, put_measurement
-from service.store.pairs import PairRow, Unit, record
+from service.store.redis.captures import Captures
+from service.store.scored.pairs import PairRow, Unit, record
+from service.store.sql.database import Database
+from service.store.verdicts.measurements import Measurement, held_to, put_measurement
 from tests.approval.live import MODEL, WIDE, LiveApi, live_api
 from tests.approval.test_verdicts import VERDICT, strict
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from service.store import tokens
+from service.store.access import tokens
 from tests.approval.live import MODEL, LiveApi
 
 VERDICT = f"/api/v1/models/{MODEL}/tiers/w8a8/verdict"

@@ -7,8 +7,8 @@ import threading
 import httpx
 import pytest
 
-from service.store import idempotency
-from service.store.decisions import read
+from service.store.access import idempotency
+from service.store.decided.decisions import read
 from tests.approval.live import MODEL, LiveApi
 from tests.patience import PATIENCE
 

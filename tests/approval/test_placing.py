@@ -8,11 +8,11 @@ import pytest
 
 from service.decision.ramp import Promotion
 from service.fleet import Limits, Route
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.decisions import read
-from service.store.holds import HoldKind, begin_hold, read_holds
-from service.store.routes import current_route, set_route
+from service.store.decided.decisions import read
+from service.store.decided.holds import HoldKind, begin_hold, read_holds
+from service.store.decided.routes import current_route, set_route
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import MODEL, LiveApi, Upstream, ladder_over, live_api
 from tests.approval.test_approvals import ROLLBACK, approval, code
 

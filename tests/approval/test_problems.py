@@ -10,7 +10,7 @@ import pytest
 
 import service.approval
 from service.approval.problem_codes import TITLES
-from service.store import job_terms
+from service.store.load import job_terms
 from tests.approval.live import LiveApi
 
 ROOM = Path(service.approval.__file__).parent

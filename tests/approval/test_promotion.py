@@ -22,8 +22,8 @@ from service.decision.decide import decide
 from service.decision.evidence import Evidence
 from service.decision.tally import Tally
 from service.fleet import Ladder, Route, Tier
-from service.store.approvals import Approval
-from service.store.standing import Rung, Standing
+from service.store.decided.approvals import Approval
+from service.store.verdicts.standing import Rung, Standing
 from tests.approval.live import CRITERIA, WIDE
 
 NAMES = ("bf16", "w8a8", "w4a16", "w2")

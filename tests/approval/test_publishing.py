@@ -7,9 +7,9 @@ import time
 import pytest
 
 from service.fleet import Route
-from service.store.captures import Captures, open_captures
-from service.store.database import Database
-from service.store.routes import current_route
+from service.store.decided.routes import current_route
+from service.store.redis.captures import Captures, open_captures
+from service.store.sql.database import Database
 from tests.approval.live import MODEL, LiveApi, live_api
 from tests.conftest import ValkeyServer
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from service.approval.kept import SECONDS
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.decisions import read, verify
-from service.store.routes import current_route
+from service.store.decided.decisions import read, verify
+from service.store.decided.routes import current_route
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import MODEL, LiveApi, Upstream, ladder_over, live_api
 from tests.approval.test_approvals import approval, code
 

@@ -9,9 +9,9 @@ import pytest
 
 from service.approval.reports import preferred
 from service.report.document import from_json
-from service.store.captures import Captures, open_captures
-from service.store.database import Database, open_database
-from service.store.jobs import Job
+from service.store.load.jobs import Job
+from service.store.redis.captures import Captures, open_captures
+from service.store.sql.database import Database, open_database
 from tests.approval.live import LiveApi, live_api
 from tests.approval.reporting import reporting_api
 from tests.conftest import ValkeyServer

@@ -17,8 +17,8 @@ from hypothesis.errors import Unsatisfiable
 from jsonschema import Draft202012Validator
 
 from service.approval.failures import WINDOW_SECONDS
-from service.store.captures import open_captures
-from service.store.database import open_database
+from service.store.redis.captures import open_captures
+from service.store.sql.database import open_database
 from tests.approval.live import LiveApi, live_api
 from tests.conftest import ValkeyServer
 

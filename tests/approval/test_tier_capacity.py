@@ -11,13 +11,13 @@ import pytest
 from service.capacity.prefix_gate import Reading
 from service.capacity.prefix_window import Look
 from service.engines.facts import EngineFacts
-from service.store import tokens
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.engine_readings import record_readings
-from service.store.jobs import Job
-from service.store.observations import record_look
-from service.store.tier_capacity import read_capacity
+from service.store.access import tokens
+from service.store.load.engine_readings import record_readings
+from service.store.load.jobs import Job
+from service.store.load.tier_capacity import read_capacity
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
+from service.store.verdicts.observations import record_look
 from tests.approval.live import LiveApi
 from tests.approval.reporting import reporting_api
 

@@ -10,8 +10,8 @@ import pytest
 
 from service.decision.evidence import Attribution
 from service.decision.policy import Criterion, Policy
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import ENOUGH, LiveApi, live_api
 
 VERDICT = "/api/v1/models/org/model/tiers/{}/verdict"

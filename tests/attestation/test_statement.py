@@ -15,7 +15,7 @@ from service.attestation.statement import (
     read_statement,
     statement_of,
 )
-from service.store.chain import GENESIS, Head, Row, canonical
+from service.store.decided.chain import GENESIS, Head, Row, canonical
 
 ARTIFACT = "ab" * 32
 

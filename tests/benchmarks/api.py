@@ -27,9 +27,9 @@ import httpx
 from service.approval.app import create_app
 from service.approval.config import ApiConfig
 from service.cli.api import settle
-from service.store import tokens
-from service.store.captures import open_captures
-from service.store.database import open_database
+from service.store.access import tokens
+from service.store.redis.captures import open_captures
+from service.store.sql.database import open_database
 from tests.approval.live import CRITERIA, MODEL, WIDE, Upstream, add_pairs, ladder_over, serving
 from tests.benchmarks.rig import cpu_seconds, end_on_signals, machine, publish, quantile
 from tests.conftest import ValkeyServer

@@ -23,8 +23,8 @@ import httpx
 
 from service.fleet import Backend, Ladder, Tier
 from service.proxy.config import Mirroring, ProxyConfig, RoutesFrom
-from service.store.captures import open_captures
-from service.store.database import open_database
+from service.store.redis.captures import open_captures
+from service.store.sql.database import open_database
 from tests.approval.live import MODEL, TIERS, LiveApi, live_api
 from tests.benchmarks.rig import end_on_signals, machine, publish, quantile
 from tests.conftest import ValkeyServer

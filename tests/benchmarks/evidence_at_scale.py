@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Table, func, insert, select
 
-from service.store.capture import capture_id
-from service.store.counters import Count, ledger_key
-from service.store.counting import Counts, Part
-from service.store.database import Database
-from service.store.leases import lease
-from service.store.pairs import add_counts
-from service.store.schema import key_of, ledger_counters, pairs, units
-from service.store.tally_tables import takings
+from service.store.redis.capture import capture_id
+from service.store.redis.counters import Count, ledger_key
+from service.store.scored.counting import Counts, Part
+from service.store.scored.leases import lease
+from service.store.scored.pairs import add_counts
+from service.store.sql.database import Database
+from service.store.sql.schema import key_of, ledger_counters, pairs, units
+from service.store.sql.tally_tables import takings
 from service.strata import DIMENSIONS
 
 MODEL = "m"

@@ -14,7 +14,7 @@ from functools import partial
 
 import redis
 
-from service.store import redis_keys
+from service.store.redis import redis_keys
 from tests.benchmarks.rig import tree, wait_for
 from tests.benchmarks.scripted_engine import SLOWER
 from tests.benchmarks.system import THINK, System, until

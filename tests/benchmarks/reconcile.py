@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from service.proxy.gauges.numbers import LEAST_AHEAD, SECONDS_AHEAD
-from service.store.account import STALE_SECONDS
+from service.store.traffic.account import STALE_SECONDS
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.system import System, until
 

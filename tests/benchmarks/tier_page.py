@@ -26,10 +26,10 @@ from service.dashboard.rooms import front_of
 from service.decision.verdict import Verdict
 from service.report.gathering.composing import Sources
 from service.report.gathering.kept import report_of
-from service.store.captures import open_captures
-from service.store.database import Database, open_database
-from service.store.looks import GROWTH, keep_looks
-from service.store.standing import Question, read_standing
+from service.store.redis.captures import open_captures
+from service.store.sql.database import Database, open_database
+from service.store.verdicts.looks import GROWTH, keep_looks
+from service.store.verdicts.standing import Question, read_standing
 from tests.approval.live import serving
 from tests.benchmarks.evidence_at_scale import EVALUATORS, MODEL, NOW, Scale, fill
 from tests.benchmarks.rig import machine, publish, quantile

@@ -24,9 +24,9 @@ import psycopg
 from service.decision.ladder import decide_ladder
 from service.decision.policy import Criterion, Hypothesis, Policy
 from service.fleet import Backend, Ladder, Tier
-from service.store.database import Database, open_database
-from service.store.recount import recount
-from service.store.standing import Question, Standing, read_standing
+from service.store.scored.recount import recount
+from service.store.sql.database import Database, open_database
+from service.store.verdicts.standing import Question, Standing, read_standing
 from tests.benchmarks.evidence_at_scale import BASELINE, EVALUATORS, MODEL, NOW, TIERS, Scale, fill
 from tests.benchmarks.rig import cpu_seconds, machine, publish, quantile
 from tests.conftest import _postgres_binaries, _server_user

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.store.database import open_database
-from service.store.ledger import account
+from service.store.sql.database import open_database
+from service.store.traffic.ledger import account
 from tests.benchmarks.instant_backend import TEXT
 from tests.benchmarks.rig import machine, publish
 from tests.conftest import ValkeyServer

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from service.store.captures import open_captures
-from service.store.database import open_database
+from service.store.redis.captures import open_captures
+from service.store.sql.database import open_database
 from tests.approval.live import LiveApi
 from tests.browser.places import Built
 from tests.browser.watched import Watched, watched

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
-from service.store.decisions import read
-from service.store.routes import current_route
+from service.store.decided.decisions import read
+from service.store.decided.routes import current_route
 from tests.browser.conftest import OpenPage
 from tests.browser.places import Built, tier
 from tests.dashboard.house import CHAT

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from service.settings.variables import KNOWN
-from service.store.database import Database, open_database
+from service.store.sql.database import Database, open_database
 
 CONFIGURATION = """
 models:

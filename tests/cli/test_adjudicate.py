@@ -16,8 +16,8 @@ from typer.testing import CliRunner, Result
 from evaluators.rubrics import RUBRICS
 from service.approval.config import Adjudicating
 from service.cli import adjudicate
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.adjudicating import BASELINE, CANDIDATE, KEYRING, Queueing
 from tests.approval.conftest import captures, sqlite_database
 from tests.approval.live import MODEL, LiveApi, live_api

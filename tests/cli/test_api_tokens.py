@@ -12,8 +12,8 @@ import yaml
 
 from service.cli.api import compose
 from service.settings import load
-from service.store.captures import open_captures
-from service.store.database import open_database
+from service.store.redis.captures import open_captures
+from service.store.sql.database import open_database
 from tests.approval.issuer import AUDIENCE, SUBJECT, Issuer
 from tests.approval.live import serving
 from tests.conftest import ValkeyServer

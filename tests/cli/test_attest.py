@@ -15,9 +15,9 @@ from sqlalchemy import update
 from typer.testing import CliRunner, Result
 
 from service.cli import attest, log
-from service.store.database import Database, open_database
-from service.store.decisions import append, head_of
-from service.store.schema import decisions
+from service.store.decided.decisions import append, head_of
+from service.store.sql.database import Database, open_database
+from service.store.sql.schema import decisions
 
 ARTIFACT = "ab" * 32
 
@@ -122,8 +122,8 @@ def test_the_log_that_it_came_from_bears_it_out_and_one_written_anew_does_not(
     try:
         for _ in range(3):
             decide(other)
-        from service.store.decision_export import lines_of
-        from service.store.decisions import whole
+        from service.store.decided.decision_export import lines_of
+        from service.store.decided.decisions import whole
 
         with whole(other) as (rows, head):
             assert head is not None

@@ -14,7 +14,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from service.cli import capacity, offline
-from service.store.database import open_database
+from service.store.sql.database import open_database
 from tests.launch.conftest import serving
 from tests.report.gathering.jobs import job_over, run
 

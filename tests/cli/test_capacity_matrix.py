@@ -21,16 +21,16 @@ from service.cli.capacity_matrix_prompts import near, weighted_quantile
 from service.demo.llama_server import command
 from service.demo.tiers import KvType
 from service.fleet import Route
-from service.store.database import Database, open_database
-from service.store.jobs import Cause, begin_job
-from service.store.manifest import Manifest
-from service.store.routes import set_route
+from service.store.decided.routes import set_route
+from service.store.load.jobs import Cause, begin_job
+from service.store.load.manifest import Manifest
+from service.store.sql.database import Database, open_database
 from tests.cli.loaded import Loaded, loaded
 from tests.demo.tiny_llama import write_tiny_llama
 from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.ports import free_port
-from tests.store.test_manifest import document as manifest
+from tests.store.load.test_manifest import document as manifest
 
 SLOW = f"{PATIENCE:g}s"
 """An SLO that even a machine in trouble keeps."""

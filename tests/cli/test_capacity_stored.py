@@ -13,9 +13,9 @@ from typer.testing import Result
 
 from service.capacity.prefix_gate import Reading
 from service.capacity.prefix_window import Look
-from service.store.database import Database, open_database
-from service.store.engine_readings import record_readings
-from service.store.prompt_prefixes import PromptPrefix, keep_prefix_within
+from service.store.kept.prompt_prefixes import PromptPrefix, keep_prefix_within
+from service.store.load.engine_readings import record_readings
+from service.store.sql.database import Database, open_database
 from tests.cli.test_capacity import ran
 
 URL = "http://127.0.0.1:9"

@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 from service.cli import corpus
 from service.proxy.entry.admission import tenant_of
 from service.settings import load
-from service.store.corpus import Drawn, place_of, rank_of, seal_request, take_in
-from service.store.database import open_database
+from service.store.kept.corpus import Drawn, place_of, rank_of, seal_request, take_in
+from service.store.sql.database import open_database
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from service.cli import differences, questions
-from service.store.pairs import PairRow, Unit, record
+from service.store.scored.pairs import PairRow, Unit, record
 from tests.approval.conftest import captures, sqlite_api, sqlite_database
 from tests.approval.live import MODEL, LiveApi, add_pairs
 

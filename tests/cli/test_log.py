@@ -11,9 +11,9 @@ from sqlalchemy import delete, update
 from typer.testing import CliRunner, Result
 
 from service.cli import log
-from service.store.database import Database
-from service.store.decisions import append, head_of
-from service.store.schema import decisions
+from service.store.decided.decisions import append, head_of
+from service.store.sql.database import Database
+from service.store.sql.schema import decisions
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from service.cli import policy
 from service.settings import load
-from service.store.database import open_database
+from service.store.sql.database import open_database
 from tests.approval.live import add_pairs
 
 runner = CliRunner()

@@ -11,9 +11,9 @@ from sqlalchemy import delete, update
 from typer.testing import CliRunner, Result
 
 from service.cli import recount
-from service.store import schema
-from service.store.database import Database
-from service.store.tally_tables import stratum_sums, takings, tallies
+from service.store.sql import schema
+from service.store.sql.database import Database
+from service.store.sql.tally_tables import stratum_sums, takings, tallies
 from tests.approval.live import add_pairs
 
 

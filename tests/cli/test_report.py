@@ -11,9 +11,9 @@ from typer.testing import CliRunner, Result
 
 from service.cli import report
 from service.report.document import from_json
-from service.store.captures import open_captures
-from service.store.database import open_database
-from service.store.jobs import Job
+from service.store.load.jobs import Job
+from service.store.redis.captures import open_captures
+from service.store.sql.database import open_database
 from tests.approval.live import LiveApi
 from tests.approval.reporting import reporting_api
 from tests.conftest import ValkeyServer

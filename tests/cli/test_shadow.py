@@ -17,16 +17,16 @@ from service.approval.app import create_app
 from service.cli import following, shadow
 from service.client.connection import TiergateClient
 from service.client.errors import ApiUnreachable
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.jobs import JobState, Outlook, active_job, end_job, list_jobs, read_job
-from service.store.load_blocks import finish_block, lease_block
-from service.store.turns import Turn, take_turn
+from service.store.load.jobs import JobState, Outlook, active_job, end_job, list_jobs, read_job
+from service.store.load.load_blocks import finish_block, lease_block
+from service.store.load.turns import Turn, take_turn
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.conftest import captures, sqlite_database
 from tests.approval.live import LiveApi, live_api, serving
 from tests.patience import PATIENCE
-from tests.store.test_job_terms import ladder, terms
-from tests.store.test_load_blocks import PLAN
+from tests.store.load.test_job_terms import ladder, terms
+from tests.store.load.test_load_blocks import PLAN
 
 __all__ = ["captures", "sqlite_database"]
 

@@ -10,11 +10,11 @@ import typer
 from typer.testing import CliRunner, Result
 
 from service.cli import webhooks
-from service.store.callbacks import CallbackState, due, end
-from service.store.database import open_database
-from service.store.decisions import append
-from service.store.webhook_terms import Form, WebhookTerms
-from service.store.webhooks import owe_log, tool_of
+from service.store.decided.decisions import append
+from service.store.outgoing.callbacks import CallbackState, due, end
+from service.store.outgoing.webhook_terms import Form, WebhookTerms
+from service.store.outgoing.webhooks import owe_log, tool_of
+from service.store.sql.database import open_database
 from tests.approval.dialects.outgoing.chat_servers import Plain, receiving
 
 NOW = 1_700_000_000.0

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from service.store.captures import Captures, open_captures
-from service.store.database import Database, open_database
+from service.store.redis.captures import Captures, open_captures
+from service.store.sql.database import Database, open_database
 from tests.approval.conftest import captures, sqlite_database
 from tests.approval.live import LiveApi
 from tests.conftest import ValkeyServer

@@ -28,25 +28,25 @@ from service.report.forms import Form, Written, written
 from service.report.gathering.composing import Sources
 from service.report.gathering.kept import report_of
 from service.report.words import Language
-from service.store import tokens
-from service.store.adjudication import Drawn, item_id
-from service.store.approvals import Approval, put_approval
-from service.store.callback_tables import gate_callbacks
-from service.store.callbacks import CallbackState
-from service.store.capture import capture_id
-from service.store.captures import Captures
-from service.store.counters import Count, Dropped, Skipped, ledger_key
-from service.store.database import Database
-from service.store.jobs import JobState
-from service.store.kept_text import AnswerText, Call, PairText, Turn, seal_text
-from service.store.leases import expire, lose
-from service.store.looks import keep_looks
-from service.store.manifest import Manifest
-from service.store.pairs import record
-from service.store.routes import set_route
-from service.store.schema import ledger_counters, ledger_instances
-from service.store.standing import Question, read_standing
-from service.store.units import PairRow, Unit
+from service.store.access import tokens
+from service.store.decided.approvals import Approval, put_approval
+from service.store.decided.routes import set_route
+from service.store.labels.adjudication import Drawn, item_id
+from service.store.labels.kept_text import AnswerText, Call, PairText, Turn, seal_text
+from service.store.load.jobs import JobState
+from service.store.load.manifest import Manifest
+from service.store.outgoing.callbacks import CallbackState
+from service.store.redis.capture import capture_id
+from service.store.redis.captures import Captures
+from service.store.redis.counters import Count, Dropped, Skipped, ledger_key
+from service.store.scored.leases import expire, lose
+from service.store.scored.pairs import record
+from service.store.scored.units import PairRow, Unit
+from service.store.sql.callback_tables import gate_callbacks
+from service.store.sql.database import Database
+from service.store.sql.schema import ledger_counters, ledger_instances
+from service.store.verdicts.looks import keep_looks
+from service.store.verdicts.standing import Question, read_standing
 from tests.adjudicating import KEYRING
 from tests.approval.live import Clock, LiveApi, Upstream, serving
 from tests.report.gathering.jobs import job_over, run

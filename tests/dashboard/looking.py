@@ -9,10 +9,10 @@ import httpx
 from sqlalchemy import update
 
 from service.dashboard.visit import address
-from service.store.adjudication_tables import adjudication_texts
-from service.store.database import Database
-from service.store.kept_text import PairText, seal_text
-from service.store.pair_listing import ListedPair, Wanted, list_pairs
+from service.store.labels.kept_text import PairText, seal_text
+from service.store.scored.pair_listing import ListedPair, Wanted, list_pairs
+from service.store.sql.adjudication_tables import adjudication_texts
+from service.store.sql.database import Database
 from tests.adjudicating import KEYRING
 from tests.dashboard.house import CHAT, EVALUATORS, NOW, epoch_of
 

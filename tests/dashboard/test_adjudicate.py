@@ -16,11 +16,11 @@ from service.dashboard.adjudicate import KEYS
 from service.dashboard.sentences import sentences
 from service.dashboard.visit import address
 from service.report.words import Language
-from service.store.access_log import read_access
-from service.store.adjudication_tables import adjudication_labels
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.pair_listing import ListedPair, Wanted, list_pairs
+from service.store.labels.access_log import read_access
+from service.store.redis.captures import Captures
+from service.store.scored.pair_listing import ListedPair, Wanted, list_pairs
+from service.store.sql.adjudication_tables import adjudication_labels
+from service.store.sql.database import Database
 from tests.adjudicating import KEYRING, Queueing
 from tests.approval.live import LiveApi
 from tests.dashboard.house import CHAT, CODE, EVALUATORS, NOW, STRUCTURED, browser, epoch_of, house_api

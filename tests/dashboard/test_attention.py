@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from service.dashboard.attention import Known, Matter, matters
-from service.store.callbacks import CallbackState
-from service.store.database import Database
-from service.store.holds import HoldKind, begin_hold
-from service.store.jobs import JobState, read_job
-from service.store.ledger import account
-from service.store.standing import read_standing
+from service.store.decided.holds import HoldKind, begin_hold
+from service.store.load.jobs import JobState, read_job
+from service.store.outgoing.callbacks import CallbackState
+from service.store.sql.database import Database
+from service.store.traffic.ledger import account
+from service.store.verdicts.standing import read_standing
 from tests.dashboard.house import CHAT, CODE, NOW, QUESTION, House, epoch_of, ladders
 
 

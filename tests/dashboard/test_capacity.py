@@ -14,9 +14,9 @@ from service.dashboard.capacity import held, lines
 from service.engines.facts import EngineFacts
 from service.engines.settling import Word
 from service.report.words import Language, words
-from service.store.engine_readings import record_readings
-from service.store.observations import record_look
-from service.store.prompt_prefixes import PromptPrefix, keep_prefix_within
+from service.store.kept.prompt_prefixes import PromptPrefix, keep_prefix_within
+from service.store.load.engine_readings import record_readings
+from service.store.verdicts.observations import record_look
 from tests.approval.live import LiveApi
 from tests.dashboard.house import CHAT, CODE, NAMES, browser
 from tests.dashboard.visiting import words_of

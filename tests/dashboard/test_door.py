@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy.engine import make_url
 
 from service.dashboard.render import POLICY
-from service.store.captures import Captures
-from service.store.database import Database, open_database
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database, open_database
 from tests.approval.live import LiveApi
 from tests.dashboard.house import browser
 from tests.dashboard.visiting import csrf_of, dashboard_over, logged_in, words_of

@@ -15,9 +15,9 @@ import pytest
 from service.approval.app import create_app
 from service.dashboard.rooms import front_of
 from service.dashboard.sessions import NAME
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.issuer_terms import ClaimRule
+from service.store.access.issuer_terms import ClaimRule
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.issuer import SUBJECT, TOKEN, Issuer
 from tests.approval.live import MODEL, LiveApi, live_api, serving
 from tests.dashboard.visiting import csrf_of, words_of

@@ -10,9 +10,9 @@ from service.approval.failures import MOST_FAILURES
 from service.dashboard.entrance import own_path
 from service.dashboard.rooms import front_of
 from service.dashboard.sessions import IDLE_SECONDS, NAME, RENEWED_SECONDS, SECURE_NAME
-from service.store import tokens
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.access import tokens
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi, live_api, serving
 from tests.dashboard.visiting import csrf_of, dashboard_over, logged_in, words_of
 from tests.patience import PATIENCE

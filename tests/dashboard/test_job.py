@@ -7,12 +7,12 @@ import io
 import json
 import re
 
-from service.store.jobs import Cause, JobState, begin_job, end_job, read_job
-from service.store.manifest import Manifest
+from service.store.load.jobs import Cause, JobState, begin_job, end_job, read_job
+from service.store.load.manifest import Manifest
 from tests.approval.live import LiveApi
 from tests.dashboard.house import CHAT, HOSTILE, House, browser
 from tests.dashboard.visiting import words_of
-from tests.store.test_manifest import document
+from tests.store.load.test_manifest import document
 
 
 def test_a_job_that_runs_shows_its_parts_and_can_be_cancelled(seen_site: LiveApi, house: House) -> None:

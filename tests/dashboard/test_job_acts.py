@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from service.dashboard.job_acts import least_seconds
-from service.store import decisions
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.jobs import Cause, JobState, active_job, end_job, read_job
-from service.store.manifest import TOGETHER, JobPlan
+from service.store.decided import decisions
+from service.store.load.jobs import Cause, JobState, active_job, end_job, read_job
+from service.store.load.manifest import TOGETHER, JobPlan
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi
 from tests.dashboard.visiting import csrf_of, logged_in, words_of
 from tests.dashboard.working import working_site

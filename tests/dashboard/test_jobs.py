@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.jobs import Cause, JobState, begin_job, end_job
-from service.store.manifest import Manifest
+from service.store.load.jobs import Cause, JobState, begin_job, end_job
+from service.store.load.manifest import Manifest
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi
 from tests.dashboard.house import CHAT, CODE, House, browser
 from tests.dashboard.visiting import logged_in, words_of
 from tests.dashboard.working import working_site
-from tests.store.test_job_terms import terms
-from tests.store.test_manifest import document
+from tests.store.load.test_job_terms import terms
+from tests.store.load.test_manifest import document
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import csv
 import io
 import re
 
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi
 from tests.dashboard.house import CHAT, CODE, UNCOVERED, browser
 from tests.dashboard.visiting import dashboard_over, words_of

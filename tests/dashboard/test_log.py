@@ -12,11 +12,11 @@ from sqlalchemy import update
 from service.attestation.envelope import unseal
 from service.attestation.statement import read_statement
 from service.dashboard.log import A_PAGE
-from service.store import tokens
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.decisions import append, head_of
-from service.store.schema import decisions
+from service.store.access import tokens
+from service.store.decided.decisions import append, head_of
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
+from service.store.sql.schema import decisions
 from tests.approval.live import MODEL, LiveApi
 from tests.dashboard.visiting import dashboard_over, logged_in, words_of
 

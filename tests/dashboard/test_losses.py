@@ -7,8 +7,8 @@ from dataclasses import replace
 from service.dashboard.losses import losses_of, pair_lines
 from service.dashboard.sentences import sentences
 from service.report.words import Language, words
-from service.store.account import LedgerAccount, PairAccount
-from service.store.counters import Dropped
+from service.store.redis.counters import Dropped
+from service.store.traffic.account import LedgerAccount, PairAccount
 
 WHOLE = LedgerAccount(
     model="m",

@@ -6,8 +6,8 @@ import re
 
 from service.approval.config import Schedule
 from service.fleet import Backend, Ladder, Tier
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import ENOUGH, LiveApi, add_pairs
 from tests.dashboard.house import CHAT, CODE, House, browser, house_api
 from tests.dashboard.visiting import dashboard_over, words_of

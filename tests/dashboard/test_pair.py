@@ -10,13 +10,13 @@ import pytest
 
 from evaluators.exchange import Answer, FaultKind
 from service.dashboard.visit import address
-from service.store.access_log import LOOK, read_access
-from service.store.adjudication import item_id
-from service.store.capture import Capture, Ending, seal_all
-from service.store.database import Database
-from service.store.kept_answers import KeptAnswers, keep_within, kept_id
-from service.store.kept_text import AnswerText, Call, PairText, Turn
-from service.store.pair_listing import ListedPair, Wanted, list_pairs
+from service.store.kept.kept_answers import KeptAnswers, keep_within, kept_id
+from service.store.labels.access_log import LOOK, read_access
+from service.store.labels.adjudication import item_id
+from service.store.labels.kept_text import AnswerText, Call, PairText, Turn
+from service.store.redis.capture import Capture, Ending, seal_all
+from service.store.scored.pair_listing import ListedPair, Wanted, list_pairs
+from service.store.sql.database import Database
 from tests.adjudicating import KEYRING
 from tests.approval.live import LiveApi
 from tests.dashboard.house import CHAT, CODE, NOW, REFUSAL, STRUCTURED, browser, epoch_of

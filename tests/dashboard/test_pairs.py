@@ -9,8 +9,8 @@ from sqlalchemy import update
 
 from service.dashboard.pairs import SIZE
 from service.dashboard.visit import address
-from service.store.database import Database
-from service.store.schema import pairs
+from service.store.sql.database import Database
+from service.store.sql.schema import pairs
 from tests.approval.live import LiveApi
 from tests.dashboard.house import CHAT, CODE, RECALL, REFUSAL, browser
 from tests.dashboard.looking import HOSTILE, links, listing

@@ -13,16 +13,16 @@ import pytest
 
 from service.report.forms import Form, Written, written
 from service.report.words import Language
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.jobs import Cause, JobState, begin_job, end_job
-from service.store.manifest import Manifest
+from service.store.load.jobs import Cause, JobState, begin_job, end_job
+from service.store.load.manifest import Manifest
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi
 from tests.dashboard.house import House, browser
 from tests.dashboard.visiting import logged_in, words_of
 from tests.dashboard.working import working_site
 from tests.report.sample import sample, week_before
-from tests.store.test_manifest import document
+from tests.store.load.test_manifest import document
 
 PATH = "/jobs/beside"
 

@@ -17,8 +17,8 @@ from service.dashboard.sessions import (
     Claimed,
     Sessions,
 )
-from service.store import tokens
-from service.store.database import Database
+from service.store.access import tokens
+from service.store.sql.database import Database
 from tests.approval.live import Clock
 
 CLAIMED = Claimed(

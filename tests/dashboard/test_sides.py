@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from service.dashboard.captured import Piece
 from service.dashboard.sides import MOST_SIDE, sides, text_changes
-from service.store.kept_text import AnswerText, Call
+from service.store.labels.kept_text import AnswerText, Call
 
 
 def marked(told: Sequence[Piece]) -> str:

@@ -19,8 +19,8 @@ from service.dashboard.render import POLICY
 from service.dashboard.rooms import ROOMS
 from service.dashboard.site import Site, dashboard
 from service.dashboard.visit import Form, Visit
-from service.store.captures import Captures
-from service.store.database import Database, StoreUnusable
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database, StoreUnusable
 from tests.approval.live import LiveApi, live_api
 from tests.dashboard.house import CHAT, CODE, browser
 from tests.dashboard.visiting import csrf_of, dashboard_over, logged_in, words_of

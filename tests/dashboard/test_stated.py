@@ -9,8 +9,8 @@ import pytest
 from service.dashboard.stated import because, held_because, in_words
 from service.dashboard.visit import address
 from service.report.words import Language
-from service.store.decisions import Entry
-from service.store.holds import Hold, HoldKind
+from service.store.decided.decisions import Entry
+from service.store.decided.holds import Hold, HoldKind
 from tests.approval.live import LiveApi
 from tests.dashboard.house import CHAT, CODE, NAMES, House, browser
 from tests.dashboard.visiting import words_of

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from service.dashboard.upcoming import Upcoming, ahead
-from service.store.jobs import Cause, Job, JobState, Outlook
-from service.store.manifest import Manifest
-from tests.store.test_manifest import document
+from service.store.load.jobs import Cause, Job, JobState, Outlook
+from service.store.load.manifest import Manifest
+from tests.store.load.test_manifest import document
 
 NOW = 1_800_000_000.0
 

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 
 from service.dashboard.rooms import front_of
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi, live_api
 
 

@@ -1,4 +1,4 @@
-"""A dashboard over the ladder that `tests.store.test_job_terms` begins jobs of."""
+"""A dashboard over the ladder that `tests.store.load.test_job_terms` begins jobs of."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 from service.approval.config import Schedule
 from service.settings.cron import cron
 from service.settings.due import next_due
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi
 from tests.dashboard.visiting import dashboard_over
-from tests.store.test_job_terms import ladder, terms
+from tests.store.load.test_job_terms import ladder, terms
 
 MONDAYS = Schedule(
     cron="0 3 * * 1",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from service.proxy.entry.scan import Trouble
-from service.store.counters import Dropped, Skipped
+from service.store.redis.counters import Dropped, Skipped
 
 ROOT = Path(__file__).parents[2]
 NAMED_FIRST = {"unavailable", "bad_gateway", "gateway_timeout", "Overdue", "_too_much"}

@@ -12,7 +12,7 @@ from service.launch.check import Level, Line
 from service.launch.check_stores import is_too_old, store_lines
 from service.launch.valkey import embedded_valkey
 from service.settings import load
-from service.store.database import open_database
+from service.store.sql.database import open_database
 from tests.conftest import ValkeyServer
 from tests.ports import free_port
 

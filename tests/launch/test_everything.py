@@ -13,8 +13,8 @@ import pytest
 from service.launch.everything import copy_ledger, keep_token, tiergate_parts
 from service.settings import Settings, load
 from service.settings.units import Listen
-from service.store.database import Database, StoreUnusable, open_database
-from service.store.tokens import list_tokens, lookup, revoke
+from service.store.access.tokens import list_tokens, lookup, revoke
+from service.store.sql.database import Database, StoreUnusable, open_database
 from tests.ports import free_port
 
 Configured = Callable[[], Settings]

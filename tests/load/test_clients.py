@@ -3,7 +3,7 @@ from __future__ import annotations
 from service.load.clients import ClientCounts, breach, client_counts
 from service.proxy.gauges.exposition import Totals
 from service.proxy.gauges.meters import Meters
-from service.store.capture import Ending
+from service.store.redis.capture import Ending
 
 
 def page(*, quick: int = 0, slow: int = 0, failed: int = 0, left: int = 0, model: str = "qwen") -> str:

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from service.fleet import Backend, Ladder, Route, Tier
 from service.proxy.traffic.plane import DataPlane
-from service.store.capture import Capture, Keyring, unseal
-from service.store.intake import Shipment
-from service.store.shipping import StoreDown
+from service.store.redis.capture import Capture, Keyring, unseal
+from service.store.redis.intake import Shipment
+from service.store.redis.shipping import StoreDown
 from tests.patience import PATIENCE
 from tests.proxy.raw_client import Answered, RawClient
 from tests.proxy.scripted import ScriptedBackend

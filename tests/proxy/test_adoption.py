@@ -12,7 +12,7 @@ from service.proxy.config import ClientLimits, Timeouts
 from service.proxy.processes.adoption import adopt
 from service.proxy.processes.entrance import Entrance
 from service.proxy.traffic.health import Watches
-from service.store.capture import Ending
+from service.store.redis.capture import Ending
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received
 from tests.proxy.standing import Proxy, StartBackend, StartProxy, eventually, ladder

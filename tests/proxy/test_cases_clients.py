@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from service.proxy.config import Timeouts
-from service.store.capture import Ending
+from service.store.redis.capture import Ending
 from tests.patience import PATIENCE
 from tests.proxy.raw_client import get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received

@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from evaluators.exchange import Answer, Fault, FaultKind
-from service.store.capture import Ending
+from service.store.redis.capture import Ending
 from service.wire.content_encoding import decode
 from tests.patience import PATIENCE
 from tests.proxy.raw_client import post

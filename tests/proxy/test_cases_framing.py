@@ -12,7 +12,7 @@ import pytest
 
 from evaluators.exchange import Answer, Fault, FaultKind, Outcome
 from service.proxy.config import Timeouts
-from service.store.capture import Ending
+from service.store.redis.capture import Ending
 from tests.proxy.raw_client import Answered, post
 from tests.proxy.scripted import Peer, Received
 from tests.proxy.standing import StartBackend, StartProxy, ladder

@@ -19,13 +19,13 @@ from service.fleet import Backend, Ladder, Route, Tier
 from service.proxy.config import RoutesFrom
 from service.proxy.traffic.asked_routes import follow_asked
 from service.proxy.traffic.routing import RouteBook
-from service.store.approvals import Approval, put_approval
-from service.store.captures import open_captures
-from service.store.database import Database, open_database
-from service.store.decisions import read, verify
-from service.store.routes import current_route, set_route
-from service.store.schema import approvals, routes
-from service.store.shipping import CaptureStore
+from service.store.decided.approvals import Approval, put_approval
+from service.store.decided.decisions import read, verify
+from service.store.decided.routes import current_route, set_route
+from service.store.redis.captures import open_captures
+from service.store.redis.shipping import CaptureStore
+from service.store.sql.database import Database, open_database
+from service.store.sql.schema import approvals, routes
 from tests.approval.live import live_api
 from tests.conftest import ValkeyServer
 from tests.proxy.standing import eventually

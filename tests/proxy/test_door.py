@@ -12,7 +12,7 @@ import pytest
 import zstandard
 
 from service.proxy.config import Mirroring
-from service.store.counters import Skipped
+from service.store.redis.counters import Skipped
 from tests.proxy.raw_client import get, post
 from tests.proxy.standing import StartBackend, StartProxy, eventually, ladder
 

@@ -8,7 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.proxy.gauges.exposition import HELP, Totals
 from service.proxy.gauges.meters import Meters
-from service.store.counters import Dropped, Skipped
+from service.store.redis.counters import Dropped, Skipped
 
 
 def samples(text: str) -> dict[str, float]:

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from service.store.capture import Ending
+from service.store.redis.capture import Ending
 from tests.proxy.generated import Made, cuts_of, distort, make_answer, make_request
 from tests.proxy.parsing import MAX_BODY, AnswerOutline, RequestOutline, outlines, read_answer, segments
 from tests.proxy.raw_client import RawClient, post

@@ -15,10 +15,10 @@ import pytest
 from service.proxy.config import Mirroring, ProxyConfig
 from service.proxy.gauges.numbers import LEAST_AHEAD, SECONDS_AHEAD, Numbers
 from service.proxy.traffic.plane import LEDGER_SECONDS
-from service.store.account import STALE_SECONDS
-from service.store.captures import open_captures
-from service.store.database import open_database
-from service.store.ledger import account, copy_from_redis
+from service.store.redis.captures import open_captures
+from service.store.sql.database import open_database
+from service.store.traffic.account import STALE_SECONDS
+from service.store.traffic.ledger import account, copy_from_redis
 from tests.conftest import ValkeyServer
 from tests.patience import PATIENCE
 from tests.proxy.processes import Running, running

@@ -10,7 +10,7 @@ import pytest
 
 from service.fleet import Route
 from service.proxy.config import Mirroring, Timeouts
-from service.store.capture import Ending
+from service.store.redis.capture import Ending
 from tests.ports import free_port
 from tests.proxy.raw_client import Answered, get, post
 from tests.proxy.scripted import CHUNKED, OK, Peer, Received, Script

@@ -16,11 +16,11 @@ import pytest
 from service.fleet import Route
 from service.proxy.config import ProxyConfig
 from service.proxy.processes.run import run
-from service.store.account import STALE_SECONDS
-from service.store.capture import unseal
-from service.store.captures import open_captures
-from service.store.database import open_database
-from service.store.ledger import account
+from service.store.redis.capture import unseal
+from service.store.redis.captures import open_captures
+from service.store.sql.database import open_database
+from service.store.traffic.account import STALE_SECONDS
+from service.store.traffic.ledger import account
 from tests.conftest import ValkeyServer
 from tests.patience import PATIENCE
 from tests.ports import free_port

@@ -16,8 +16,8 @@ from service.proxy.budget import Budget
 from service.proxy.captures.shipper import SEAL_IN_THREAD_BYTES, SHIP_CAPTURES, Shipper
 from service.proxy.config import Mirroring, ProxyConfig
 from service.proxy.gauges.meters import Ledger
-from service.store.capture import Capture, Ending, unseal
-from service.store.shipping import CaptureStore, StoreDown, StoreFull
+from service.store.redis.capture import Capture, Ending, unseal
+from service.store.redis.shipping import CaptureStore, StoreDown, StoreFull
 from tests.conftest import ValkeyServer
 from tests.patience import PATIENCE
 from tests.proxy.raw_client import post

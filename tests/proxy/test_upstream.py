@@ -11,7 +11,7 @@ import pytest
 from service.fleet import Backend, BackendTls, Ladder, Route, Tier
 from service.proxy.traffic.health import NoAnswer, probe
 from service.proxy.traffic.pool import Server
-from service.store.capture import Ending
+from service.store.redis.capture import Ending
 from tests.authority import Authority
 from tests.proxy.raw_client import post
 from tests.proxy.scripted import Peer, Received

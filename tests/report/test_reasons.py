@@ -10,7 +10,7 @@ from service.approval.problem_codes import TITLES
 from service.decision.policy import Gate
 from service.report.reasons import in_words, names_of, read_reasons, reasons
 from service.report.words import Language
-from service.store.holds import HoldKind
+from service.store.decided.holds import HoldKind
 from tests.report.reasons_made import BLANK, REASONS, REFUSALS, made, refused
 
 CHINESE = reasons(Language.ZH)
@@ -28,12 +28,12 @@ NUMBERS = {
         "{}, upper",
     },
     "service/decision/wording.py": {"{} pp", "{} s"},
-    "service/store/account.py": {"pairs {} {} {} {}", "unscored {}"},
-    "service/store/decision_reading.py": {"{} for {}"},
+    "service/store/traffic/account.py": {"pairs {} {} {} {}", "unscored {}"},
+    "service/store/decided/decision_reading.py": {"{} for {}"},
     "service/capacity/batch.py": {"at least "},
     "service/capacity/diagnosis_rules.py": {"{} requests wait on average{}", " beside {} that run"},
     "service/report/sections/capacity.py": {"max-num-seqs: {}"},
-    "service/store/serving.py": {"{} as {}/{}"},
+    "service/store/verdicts/serving.py": {"{} as {}/{}"},
     "service/load/reckoning.py": {"{} ({} to {})"},
     "service/approval/access.py": {
         'Bearer realm="tiergate"',

@@ -19,8 +19,8 @@ from service.report.changes import KEY_FIGURES, Change
 from service.report.gathering.curves import METRICS
 from service.report.measured import Metric
 from service.report.words import Language, words
-from service.store.counters import Dropped, Skipped
-from service.store.jobs import JobState
+from service.store.load.jobs import JobState
+from service.store.redis.counters import Dropped, Skipped
 
 ROOM = Path(service.report.__file__).parent
 SOURCE = "\n".join(path.read_text() for path in sorted(ROOM.rglob("*.py")))

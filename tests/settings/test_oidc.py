@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.settings import Settings
-from service.store.issuer_terms import ClaimRule, IssuerTerms, LoginTerms
+from service.store.access.issuer_terms import ClaimRule, IssuerTerms, LoginTerms
 from tests.authority import Authority
 
 Loaded = Callable[..., Settings]

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from service.settings import Settings
-from service.store.gate_terms import NO_GATES, GateTarget
+from service.store.outgoing.gate_terms import NO_GATES, GateTarget
 from tests.authority import ODD_CURVE
 
 Loaded = Callable[..., Settings]

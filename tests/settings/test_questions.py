@@ -9,9 +9,9 @@ from typing import Any
 
 from service.settings import load
 from service.settings.questions import question_of
-from service.store.database import Database
-from service.store.observations import record_look
-from service.store.standing import read_standing
+from service.store.sql.database import Database
+from service.store.verdicts.observations import record_look
+from service.store.verdicts.standing import read_standing
 from tests.engines.test_pages import vllm_facts
 
 FACTS = vllm_facts("auto", 46592)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from service.settings import SettingsError
-from service.store.manifest import PARTS, JobPlan
+from service.store.load.manifest import PARTS, JobPlan
 from tests.settings.test_load import Loaded
 
 MODEL = """

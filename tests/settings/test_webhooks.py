@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from service.settings import Settings
-from service.store.webhook_terms import Form, Told, WebhookTerms
+from service.store.outgoing.webhook_terms import Form, Told, WebhookTerms
 
 Loaded = Callable[..., Settings]
 Problems = Callable[..., list[str]]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from service.store.capture import Capture, Ending, Keyring
-from service.store.units import PairRow, Unit
+from service.store.redis.capture import Capture, Ending, Keyring
+from service.store.scored.units import PairRow, Unit
 
 
 def _row(judged: str, item: int = 0) -> PairRow:

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-from service.store.captures import Captures
-from service.store.counters import Count, Skipped, ledger_key
-from service.store.database import StoreUnusable, open_database
-from service.store.decisions import append, read, verify
-from service.store.ledger import account, copy_from_redis
-from service.store.shipping import CaptureStore
+from service.store.decided.decisions import append, read, verify
+from service.store.redis.captures import Captures
+from service.store.redis.counters import Count, Skipped, ledger_key
+from service.store.redis.shipping import CaptureStore
+from service.store.sql.database import StoreUnusable, open_database
+from service.store.traffic.ledger import account, copy_from_redis
 
 ADVICE = r"database or disk is full.*make room on its disk"
 

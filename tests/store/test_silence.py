@@ -8,7 +8,7 @@ import socket
 import psycopg
 import sqlalchemy
 
-from service.store.database import open_database
+from service.store.sql.database import open_database
 
 
 def kernel_waits(url: str) -> tuple[int, int, int, int]:

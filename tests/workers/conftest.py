@@ -10,7 +10,7 @@ import pytest
 import redis
 
 from service.settings import Settings
-from service.store.database import Database, open_database
+from service.store.sql.database import Database, open_database
 from tests.conftest import ValkeyServer
 from tests.workers import guarding
 from tests.workers.load_walk import Engines

@@ -10,14 +10,14 @@ from service.decision.evidence import Attribution
 from service.decision.policy import Asked, Criterion, Gate, OnHarm, Policy
 from service.decision.ramp import AT_ONCE, Promotion, with_share
 from service.fleet import Backend, Ladder, Limits, Route, Tier
-from service.store.approvals import Approval, put_approval
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.decisions import Entry, read
-from service.store.pairs import record
-from service.store.routes import current_route
-from service.store.standing import Question
-from service.store.units import PairRow, Unit
+from service.store.decided.approvals import Approval, put_approval
+from service.store.decided.decisions import Entry, read
+from service.store.decided.routes import current_route
+from service.store.redis.captures import Captures
+from service.store.scored.pairs import record
+from service.store.scored.units import PairRow, Unit
+from service.store.sql.database import Database
+from service.store.verdicts.standing import Question
 from tests.workers.scripted import Script, ScriptedBackend
 from workers.watching import Guard
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from service.load.figures import BlockFigures, Columns, Quantiles
 from service.load.plan import Arrivals, BlockPlan
-from service.store.manifest import FORMAT, JobPlan, Manifest, plan_document
+from service.store.load.manifest import FORMAT, JobPlan, Manifest, plan_document
 
 TTFT, TPOT = 1.0, 0.05
 

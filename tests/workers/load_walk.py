@@ -15,12 +15,12 @@ from typing import Any
 
 from service.settings import Settings, load
 from service.settings.questions import job_terms_of
-from service.store.corpus import CorpusPlan, Drawn, Place, seal_request, take_in
-from service.store.database import Database
-from service.store.job_terms import begin
-from service.store.jobs import Cause, Job, read_job
-from service.store.pairs import record
-from service.store.units import Arm, PairRow, Unit
+from service.store.kept.corpus import CorpusPlan, Drawn, Place, seal_request, take_in
+from service.store.load.job_terms import begin
+from service.store.load.jobs import Cause, Job, read_job
+from service.store.scored.pairs import record
+from service.store.scored.units import Arm, PairRow, Unit
+from service.store.sql.database import Database
 from tests.leash import Leashed
 from tests.patience import PATIENCE
 from tests.workers.celery_parts import configuration

@@ -16,12 +16,12 @@ from celery import Celery
 from sqlalchemy import func, select
 
 from service.fleet import Route
-from service.store.captures import open_captures
-from service.store.database import Database
-from service.store.leases import State
-from service.store.ledger import account
-from service.store.routes import set_route
-from service.store.schema import captures, units
+from service.store.decided.routes import set_route
+from service.store.redis.captures import open_captures
+from service.store.scored.leases import State
+from service.store.sql.database import Database
+from service.store.sql.schema import captures, units
+from service.store.traffic.ledger import account
 from tests.conftest import ValkeyServer
 from tests.patience import PATIENCE
 from tests.workers.celery_parts import CeleryParts, configuration, until

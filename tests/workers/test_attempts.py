@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from service.approval.dialects.callbacks.sending import Unanswered
-from service.store.callbacks import Callback, ask, count_callbacks, due
-from service.store.database import Database
+from service.store.outgoing.callbacks import Callback, ask, count_callbacks, due
+from service.store.sql.database import Database
 from workers.attempts import Attempts
 
 ATTEMPTS = Attempts(most=4, first_pause=5.0, longest_pause=15.0, later="told later", remedy="ask again")

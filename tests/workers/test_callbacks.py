@@ -8,7 +8,7 @@ from pathlib import Path
 from celery import signals
 
 from service.settings import load
-from service.store.database import Database
+from service.store.sql.database import Database
 from tests.approval.dialects.pipeline_servers import GitlabServer, serving
 from tests.approval.live import add_pairs
 from tests.conftest import ValkeyServer

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from service.decision.policy import Criterion, Policy, Units
-from service.store.capture import capture_id
-from service.store.database import Database
-from service.store.evidence import read_tallies
-from service.store.leases import lease
-from service.store.pairs import record
-from service.store.units import PairRow, Unit
+from service.store.redis.capture import capture_id
+from service.store.scored.evidence import read_tallies
+from service.store.scored.leases import lease
+from service.store.scored.pairs import record
+from service.store.scored.units import PairRow, Unit
+from service.store.sql.database import Database
 from workers.closer import Closer, close_conversations
 
 POLICY = Policy(

@@ -11,12 +11,12 @@ from sqlalchemy import select
 
 from evaluators.exchange import Fault, FaultKind
 from service.redaction import mask_personal
-from service.store.corpus_members import Member, manifest, opened
-from service.store.corpus_plan import TRAFFIC, CorpusPlan
-from service.store.corpus_tables import kept_answers
-from service.store.database import Database
-from service.store.prompt_prefixes import read_prefixes
-from service.store.resends import resend_rates
+from service.store.kept.corpus_members import Member, manifest, opened
+from service.store.kept.corpus_plan import TRAFFIC, CorpusPlan
+from service.store.kept.prompt_prefixes import read_prefixes
+from service.store.sql.corpus_tables import kept_answers
+from service.store.sql.database import Database
+from service.store.traffic.resends import resend_rates
 from tests.conftest import ValkeyServer
 from tests.workers.scripted import Reply, Script, ScriptedBackend
 from tests.workers.walk import (

@@ -10,10 +10,10 @@ import redis
 from service.decision.policy import OnHarm
 from service.decision.verdict import Decision
 from service.fleet import Route
-from service.store.decisions import read
-from service.store.routes import set_route
-from service.store.schema import detectors
-from service.store.standing import issued_route, read_standing, route_of
+from service.store.decided.decisions import read
+from service.store.decided.routes import set_route
+from service.store.sql.schema import detectors
+from service.store.verdicts.standing import issued_route, read_standing, route_of
 from tests.workers.guarding import (
     DOWN,
     NOW,

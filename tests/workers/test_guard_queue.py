@@ -11,9 +11,9 @@ import redis
 
 from service.fleet import Route
 from service.settings import Settings, load
-from service.store.database import Database
-from service.store.decisions import Entry, read
-from service.store.routes import set_route
+from service.store.decided.decisions import Entry, read
+from service.store.decided.routes import set_route
+from service.store.sql.database import Database
 from tests.conftest import ValkeyServer
 from tests.workers.celery_parts import CeleryParts, configuration, until
 from tests.workers.guarding import Backends, judged

@@ -17,16 +17,16 @@ from sqlalchemy import func, select
 from evaluators.rubrics import RUBRICS
 from service.settings import load
 from service.settings.adjudicating import JudgePlan
-from service.store.access_log import read_access
-from service.store.adjudicated import labelled_items
-from service.store.adjudication import BlindItem, Where
-from service.store.adjudication_tables import adjudication_texts
-from service.store.capture import Keyring
-from service.store.database import Database
-from service.store.kept_text import AnswerText, Call, Turn
-from service.store.labelling import Said
-from service.store.redis_keys import JUDGE_TOKENS
-from service.store.spending import Budget
+from service.store.labels.access_log import read_access
+from service.store.labels.adjudication import BlindItem, Where
+from service.store.labels.kept_text import AnswerText, Call, Turn
+from service.store.labels.labelling import Said
+from service.store.redis.capture import Keyring
+from service.store.redis.redis_keys import JUDGE_TOKENS
+from service.store.redis.spending import Budget
+from service.store.scored.adjudicated import labelled_items
+from service.store.sql.adjudication_tables import adjudication_texts
+from service.store.sql.database import Database
 from tests.adjudicating import BASELINE, CANDIDATE, KEYRING, Queueing
 from tests.conftest import ValkeyServer
 from tests.workers.celery_parts import configuration

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import select
 
 from service.redaction import mask_personal
-from service.store.adjudication import BlindItem, Where, export_items
-from service.store.adjudication_tables import adjudication_items
-from service.store.database import Database
-from service.store.kept_text import AnswerText
+from service.store.labels.adjudication import BlindItem, Where, export_items
+from service.store.labels.kept_text import AnswerText
+from service.store.sql.adjudication_tables import adjudication_items
+from service.store.sql.database import Database
 from tests.conftest import ValkeyServer
 from tests.workers.scripted import Reply, Script, ScriptedBackend
 from tests.workers.walk import (

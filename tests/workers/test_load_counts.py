@@ -9,8 +9,8 @@ from service.load.block import Block as Run
 from service.load.plan import Arrivals, BlockPlan, Part
 from service.load.reckoning import reckon
 from service.load.timed import Timed
-from service.store.jobs import BlockState
-from service.store.load_blocks import Block
+from service.store.load.jobs import BlockState
+from service.store.load.load_blocks import Block
 from workers.load_counts import counted, ended
 from workers.metrics import page
 

@@ -13,10 +13,10 @@ from service.decision.policy import Criterion, Gate, Policy
 from service.decision.tally import Triple
 from service.load.figures import BlockFigures, Columns
 from service.load.plan import Part
-from service.store.database import Database
-from service.store.jobs import Cause, Job, begin_job
-from service.store.manifest import JobPlan, Manifest
-from service.store.measurements import Measurement, latest_measurement
+from service.store.load.jobs import Cause, Job, begin_job
+from service.store.load.manifest import JobPlan, Manifest
+from service.store.sql.database import Database
+from service.store.verdicts.measurements import Measurement, latest_measurement
 from tests.workers.load_tiers import ModelTier, manifest_of, tiers
 from tests.workers.load_walk import break_answers
 from tests.workers.test_load_plan import PLAN, whole

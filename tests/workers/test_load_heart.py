@@ -10,11 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from service.store.database import Database
-from service.store.jobs import Cause, Job, JobState, Outlook, begin_job, cancel_job
-from service.store.load_blocks import Block, lease_block, read_blocks
-from service.store.turns import Ending, Turn, take_turn
-from tests.store.test_load_blocks import PLAN
+from service.store.load.jobs import Cause, Job, JobState, Outlook, begin_job, cancel_job
+from service.store.load.load_blocks import Block, lease_block, read_blocks
+from service.store.load.turns import Ending, Turn, take_turn
+from service.store.sql.database import Database
+from tests.store.load.test_load_blocks import PLAN
 from tests.workers.celery_parts import until
 from tests.workers.load_tiers import manifest_of
 from tests.workers.test_load_plan import PLAN as JOB_PLAN

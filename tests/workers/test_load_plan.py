@@ -11,7 +11,7 @@ import pytest
 
 from service.load.figures import BlockFigures
 from service.load.plan import Part
-from service.store.manifest import JobPlan, Manifest
+from service.store.load.manifest import JobPlan, Manifest
 from tests.workers.load_tiers import ModelTier, lagged, manifest_of, tiers
 from workers.load_plan import Next, Opening, Spent, next_block
 from workers.load_reading import best_of, cost_blocks, cost_rate, of_part, rounds_of, steps_of

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import update
 
 from service.settings.questions import job_terms_of
-from service.store.corpus import CorpusPlan, Drawn, Place, seal_request, take_in
-from service.store.corpus_tables import corpus_strata
-from service.store.database import Database
+from service.store.kept.corpus import CorpusPlan, Drawn, Place, seal_request, take_in
+from service.store.sql.corpus_tables import corpus_strata
+from service.store.sql.database import Database
 from tests.workers.load_walk import settings_of
 from tests.workers.walk import KEYRING, MODEL
 from workers.load_room import requests_of

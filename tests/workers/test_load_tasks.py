@@ -25,11 +25,11 @@ from service.report.forms import Form, written
 from service.report.words import Language
 from service.settings import Settings
 from service.settings.cron import cron
-from service.store.database import Database
-from service.store.jobs import BlockState, Job, JobState, cancel_job, list_jobs, read_job
-from service.store.load_blocks import read_blocks
-from service.store.measurements import latest_measurement
-from service.store.reports import read_report
+from service.store.load.jobs import BlockState, Job, JobState, cancel_job, list_jobs, read_job
+from service.store.load.load_blocks import read_blocks
+from service.store.load.reports import read_report
+from service.store.sql.database import Database
+from service.store.verdicts.measurements import latest_measurement
 from tests.conftest import ValkeyServer
 from tests.workers.celery_parts import CeleryParts, until
 from tests.workers.load_walk import Engines, begin_by_hand, break_answers, fill_corpus, settings_of

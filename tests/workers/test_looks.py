@@ -8,8 +8,8 @@ import pytest
 import redis
 
 from service.decision.verdict import Decision
-from service.store.database import Database
-from service.store.looks import read_looks
+from service.store.sql.database import Database
+from service.store.verdicts.looks import read_looks
 from tests.workers.guarding import DOWN, NOW, guard_over, judged
 from workers.looks import take_looks
 from workers.watching import Guard

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from service.store.current_epochs import NO_EPOCH
-from service.store.database import Database
-from service.store.evidence import recent_pairs
-from service.store.recount import recount
+from service.store.scored.evidence import recent_pairs
+from service.store.scored.recount import recount
+from service.store.sql.database import Database
+from service.store.verdicts.current_epochs import NO_EPOCH
 from tests.conftest import ValkeyServer
 from tests.workers.scripted import Asked, Reply, Script, ScriptedBackend
 from tests.workers.walk import (

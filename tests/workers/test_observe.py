@@ -10,10 +10,10 @@ import pytest
 
 from service.engines.facts import UNTOLD, EngineFacts
 from service.fleet import Backend, Ladder, Tier
-from service.store.current_epochs import known_epochs
-from service.store.database import Database
-from service.store.engine_readings import read_looks
-from service.store.observations import read_settlements, read_words
+from service.store.load.engine_readings import read_looks
+from service.store.sql.database import Database
+from service.store.verdicts.current_epochs import known_epochs
+from service.store.verdicts.observations import read_settlements, read_words
 from tests.engines.test_pages import (
     LLAMA_CPP,
     LLAMA_CPP_FACTS,

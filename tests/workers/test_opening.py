@@ -7,7 +7,7 @@ import pytest
 
 from evaluators.exchange import Answer, AnswerRule, Fault, FaultKind
 from service.fleet import Backend, Ladder
-from service.store.capture import Capture, Ending
+from service.store.redis.capture import Capture, Ending
 from service.wire import NotARequest
 from tests.workers.walk import exchange, question, tier
 from workers.opening import Opened, live_outcome, open_capture

@@ -4,7 +4,7 @@ import pytest
 
 from evaluators.exchange import Answer, Endpoint, Fault, FaultKind, Message, Outcome, Request
 from service.fleet import Backend, Ladder, Route, Tier
-from service.store.units import Arm
+from service.store.scored.units import Arm
 from workers.plan import Plan, Slot, deserves_second_chance, draw_up, spent_by, targets
 
 ANSWER = Answer(text="Fine.", prompt_tokens=100, completion_tokens=20)

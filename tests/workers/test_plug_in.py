@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from service.store.database import Database
-from service.store.ledger import account
+from service.store.sql.database import Database
+from service.store.traffic.ledger import account
 from tests.conftest import ValkeyServer
 from tests.plug_in import documented, install_example
 from tests.workers.celery_parts import CeleryParts, configuration, until

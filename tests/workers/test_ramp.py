@@ -6,12 +6,12 @@ from service.decision.evidence import Attribution, Shown
 from service.decision.policy import Gate
 from service.decision.ramp import OnSloLoss, Promotion
 from service.fleet import Route
-from service.store.database import Database
-from service.store.decisions import read
-from service.store.holds import HoldKind
-from service.store.measurements import Measurement, put_measurement
-from service.store.routes import current_route, set_route
-from service.store.standing import Rung, read_standing
+from service.store.decided.decisions import read
+from service.store.decided.holds import HoldKind
+from service.store.decided.routes import current_route, set_route
+from service.store.sql.database import Database
+from service.store.verdicts.measurements import Measurement, put_measurement
+from service.store.verdicts.standing import Rung, read_standing
 from tests.workers.guarding import (
     DOWN,
     NOW,

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 import redis
 
-from service.store.capture import Ending
-from service.store.evidence import Place, recent_pairs
-from service.store.repeats import energies_at
+from service.store.redis.capture import Ending
+from service.store.scored.evidence import Place, recent_pairs
+from service.store.scored.repeats import energies_at
 from tests.conftest import ValkeyServer
 from tests.workers.scripted import Asked, Reply, Script, ScriptedBackend
 from tests.workers.walk import (

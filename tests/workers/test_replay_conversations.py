@@ -8,10 +8,10 @@ from typing import Any
 
 from service.decision.policy import Units
 from service.decision.tally import Triple
-from service.store.breakdown import read_strata
-from service.store.capture import Capture
-from service.store.closing import close_idle
-from service.store.recount import recount
+from service.store.redis.capture import Capture
+from service.store.scored.breakdown import read_strata
+from service.store.scored.recount import recount
+from service.store.traffic.closing import close_idle
 from tests.conftest import ValkeyServer
 from tests.workers.scripted import Script, ScriptedBackend
 from tests.workers.walk import (

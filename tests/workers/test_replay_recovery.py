@@ -12,10 +12,10 @@ from dataclasses import replace
 import pytest
 import redis
 
-from service.store.capture import Ending, Keyring
-from service.store.database import Database
-from service.store.leases import lease
-from service.store.ledger import account
+from service.store.redis.capture import Ending, Keyring
+from service.store.scored.leases import lease
+from service.store.sql.database import Database
+from service.store.traffic.ledger import account
 from tests.conftest import ValkeyServer
 from tests.workers.scripted import Reply, Script, ScriptedBackend
 from tests.workers.walk import (

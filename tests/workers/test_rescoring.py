@@ -13,13 +13,13 @@ from evaluators.exchange import Answer, Fault, Format, Request
 from evaluators.score import Score
 from service.decision.policy import Units
 from service.decision.tally import Tally
-from service.store.breakdown import read_strata
-from service.store.capture import Keyring
-from service.store.corpus_plan import CorpusPlan
-from service.store.database import Database
-from service.store.engine_tables import epoch_facts
-from service.store.evidence import read_tallies
-from service.store.recount import recount
+from service.store.kept.corpus_plan import CorpusPlan
+from service.store.redis.capture import Keyring
+from service.store.scored.breakdown import read_strata
+from service.store.scored.evidence import read_tallies
+from service.store.scored.recount import recount
+from service.store.sql.database import Database
+from service.store.sql.engine_tables import epoch_facts
 from tests.conftest import ValkeyServer
 from tests.workers.scripted import Reply, Script, ScriptedBackend
 from tests.workers.walk import (

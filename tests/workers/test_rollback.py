@@ -17,13 +17,13 @@ from service.decision.evidence import Attribution
 from service.decision.policy import Gate, OnHarm
 from service.decision.verdict import Decision
 from service.fleet import Limits, Route
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.decisions import read, verify
-from service.store.detectors import Place, read_watch
-from service.store.holds import HoldKind
-from service.store.routes import current_route, set_route
-from service.store.standing import Rung, read_standing
+from service.store.decided.decisions import read, verify
+from service.store.decided.holds import HoldKind
+from service.store.decided.routes import current_route, set_route
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
+from service.store.verdicts.detectors import Place, read_watch
+from service.store.verdicts.standing import Rung, read_standing
 from tests.workers.guarding import (
     DOWN,
     NOW,

@@ -15,13 +15,13 @@ from service.decision.policy import Gate
 from service.fleet import Backend, Ladder, Route
 from service.load.figures import BlockFigures
 from service.settings import Settings
-from service.store.database import Database
-from service.store.jobs import BlockState, Job, JobState, cancel_job, read_job
-from service.store.load_blocks import hold_on, lease_block, read_blocks
-from service.store.measurements import latest_measurement
-from service.store.routes import set_route
-from service.store.turns import waiting_for_turn
-from service.store.worker_counts import WorkerCounts
+from service.store.decided.routes import set_route
+from service.store.load.jobs import BlockState, Job, JobState, cancel_job, read_job
+from service.store.load.load_blocks import hold_on, lease_block, read_blocks
+from service.store.load.turns import waiting_for_turn
+from service.store.redis.worker_counts import WorkerCounts
+from service.store.sql.database import Database
+from service.store.verdicts.measurements import latest_measurement
 from tests.conftest import ValkeyServer
 from tests.ports import free_port
 from tests.workers.load_walk import IMPATIENT, Engines, begin_by_hand, fill_corpus, run_all, settings_of

@@ -30,10 +30,10 @@ from service.report.gathering.composing import Sources
 from service.report.gathering.kept import report_of
 from service.report.words import Language
 from service.settings.questions import question_of
-from service.store.corpus import CorpusPlan, Drawn, Place, seal_request, take_in
-from service.store.database import Database
-from service.store.jobs import JobState
-from service.store.load_blocks import read_blocks
+from service.store.kept.corpus import CorpusPlan, Drawn, Place, seal_request, take_in
+from service.store.load.jobs import JobState
+from service.store.load.load_blocks import read_blocks
+from service.store.sql.database import Database
 from tests.conftest import ValkeyServer
 from tests.leash import Leashed
 from tests.patience import PATIENCE

@@ -19,9 +19,9 @@ from service.decision.policy import Gate
 from service.load.block import Block, Load, Watch
 from service.load.plan import BlockPlan
 from service.settings import Settings
-from service.store.database import Database
-from service.store.jobs import Job, JobState
-from service.store.measurements import latest_measurement
+from service.store.load.jobs import Job, JobState
+from service.store.sql.database import Database
+from service.store.verdicts.measurements import latest_measurement
 from tests.load import queues
 from tests.workers.load_walk import begin_by_hand, break_answers, fill_corpus, run_all, settings_of
 from tests.workers.walk import MODEL

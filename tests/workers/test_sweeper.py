@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import pytest
 import redis
 
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.leases import State, lease, release
-from service.store.ledger import account
-from service.store.pairs import record
+from service.store.redis.captures import Captures
+from service.store.scored.leases import State, lease, release
+from service.store.scored.pairs import record
+from service.store.sql.database import Database
+from service.store.traffic.ledger import account
 from tests.conftest import ValkeyServer
 from tests.workers.walk import exchange, question, ship
 from workers.sweeper import LONG_QUEUE, Sweeper, Swept, sweep

@@ -16,16 +16,16 @@ from sqlalchemy import select
 
 from service.fleet import Route
 from service.settings import load
-from service.store.captures import open_captures
-from service.store.corpus_tables import corpus
-from service.store.database import Database
-from service.store.leases import lease
-from service.store.ledger import account
-from service.store.pairs import record
-from service.store.routes import set_route
-from service.store.schema import captures as captures_table
-from service.store.task_message import REPLAY_TASK
-from service.store.worker_counts import WorkerCounts
+from service.store.decided.routes import set_route
+from service.store.redis.captures import open_captures
+from service.store.redis.task_message import REPLAY_TASK
+from service.store.redis.worker_counts import WorkerCounts
+from service.store.scored.leases import lease
+from service.store.scored.pairs import record
+from service.store.sql.corpus_tables import corpus
+from service.store.sql.database import Database
+from service.store.sql.schema import captures as captures_table
+from service.store.traffic.ledger import account
 from tests.conftest import FullDisk, ValkeyServer
 from tests.workers.celery_parts import configuration
 from tests.workers.scripted import Reply, Script, ScriptedBackend

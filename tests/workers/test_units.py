@@ -15,7 +15,7 @@ from evaluators.score import (
 )
 from service import strata
 from service.fleet import Backend, Ladder
-from service.store.units import Unit
+from service.store.scored.units import Unit
 from tests.workers.walk import exchange, question, tier
 from workers.opening import open_capture
 from workers.plan import Slot

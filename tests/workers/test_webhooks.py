@@ -12,12 +12,12 @@ from celery import signals
 
 from service.approval.dialects.outgoing.receiver import Receiver
 from service.settings import load
-from service.store.callbacks import TAKEN_SECONDS, CallbackState, due, take
-from service.store.database import Database
-from service.store.decisions import append
-from service.store.standing import Question
-from service.store.webhook_terms import Form, WebhookTerms
-from service.store.webhooks import Event, messages, owe_log, retry, tool_of
+from service.store.decided.decisions import append
+from service.store.outgoing.callbacks import TAKEN_SECONDS, CallbackState, due, take
+from service.store.outgoing.webhook_terms import Form, WebhookTerms
+from service.store.outgoing.webhooks import Event, messages, owe_log, retry, tool_of
+from service.store.sql.database import Database
+from service.store.verdicts.standing import Question
 from tests.approval.dialects.outgoing.chat_servers import Inbox, Plain, receiving
 from tests.approval.live import WIDE, add_pairs
 from tests.conftest import ValkeyServer

@@ -14,16 +14,16 @@ import evaluators
 from service.decision.policy import DECISIVE_BY_DEFAULT
 from service.decision.tally import Tally
 from service.fleet import Backend, Ladder, Tier
-from service.store.account import PairAccount
-from service.store.capture import Capture, Ending, Keyring, capture_id, seal_all
-from service.store.captures import open_captures
-from service.store.database import Database
-from service.store.evidence import read_tallies
-from service.store.intake import Shipment
-from service.store.ledger import account
-from service.store.shipping import CaptureStore
-from service.store.spending import Budget
-from service.store.worker_counts import WorkerCounts
+from service.store.redis.capture import Capture, Ending, Keyring, capture_id, seal_all
+from service.store.redis.captures import open_captures
+from service.store.redis.intake import Shipment
+from service.store.redis.shipping import CaptureStore
+from service.store.redis.spending import Budget
+from service.store.redis.worker_counts import WorkerCounts
+from service.store.scored.evidence import read_tallies
+from service.store.sql.database import Database
+from service.store.traffic.account import PairAccount
+from service.store.traffic.ledger import account
 from tests.workers.scripted import Reply, Script, completion
 from workers.answering import Answering
 from workers.backends import Limits, Shadow

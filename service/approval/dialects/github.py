@@ -15,8 +15,8 @@ from service.approval.desk import Desk
 from service.approval.dialects.signed import Reader, signed_object
 from service.approval.errors import Problem, echo
 from service.approval.gate_hook_schemas import ANY_OBJECT, NotedOut
-from service.store.callbacks import Asked, CallbackState, ask
-from service.store.gate_terms import GITHUB, GithubTerms
+from service.store.outgoing.callbacks import Asked, CallbackState, ask
+from service.store.outgoing.gate_terms import GITHUB, GithubTerms
 
 SIGNATURE, DELIVERY, EVENT = "X-Hub-Signature-256", "X-GitHub-Delivery", "X-GitHub-Event"
 OURS = "deployment_protection_rule"

@@ -14,8 +14,8 @@ from service.approval.desk import Desk
 from service.approval.dialects.signed import Reader, signed_object
 from service.approval.errors import Problem, echo
 from service.approval.gate_hook_schemas import ANY_OBJECT, NotedOut
-from service.store.callbacks import Asked, CallbackState, ask
-from service.store.gate_terms import GITLAB_CHECK, GitlabTerms
+from service.store.outgoing.callbacks import Asked, CallbackState, ask
+from service.store.outgoing.gate_terms import GITLAB_CHECK, GitlabTerms
 
 SIGNATURE = "X-Gitlab-Signature"
 SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")

@@ -9,8 +9,8 @@ from enum import StrEnum
 from service.decision.verdict import Decision, Finding
 from service.engines.artifact import bare
 from service.moments import moment
-from service.store.approvals import Approval
-from service.store.standing import Rung
+from service.store.decided.approvals import Approval
+from service.store.verdicts.standing import Rung
 
 LONGEST_REASON = 240
 """Characters: Argo keeps an answer in its resource, GitHub shows 1024."""

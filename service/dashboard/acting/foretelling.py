@@ -29,8 +29,8 @@ from service.approval.promotion import highest
 from service.approval.schemas import ApprovalBody, RollbackBody
 from service.dashboard.acting.offers import Act
 from service.fleet import Backend
-from service.store.chain import canonical
-from service.store.standing import Rung, Standing
+from service.store.decided.chain import canonical
+from service.store.verdicts.standing import Rung, Standing
 
 _STILL_TO_COME = "still to be written"
 """Stands for the reason while somebody is asked for it; a decision is never made with it."""

@@ -12,8 +12,8 @@ from service.dashboard.visit import address
 from service.decision.ladder import counts_as_reject
 from service.decision.policy import LadderRule, Policy
 from service.decision.verdict import Decision
-from service.store.holds import HoldKind
-from service.store.standing import Rung, Standing
+from service.store.decided.holds import HoldKind
+from service.store.verdicts.standing import Rung, Standing
 
 PATH = "/tier/act"
 

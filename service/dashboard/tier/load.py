@@ -11,7 +11,7 @@ from service.approval.desk import Desk
 from service.report.document import Report, TierReport
 from service.report.gathering.composing import Sources
 from service.report.gathering.kept import report_of
-from service.store.jobs import JobState, list_jobs
+from service.store.load.jobs import JobState, list_jobs
 
 MOST_JOBS = 6
 """How far back a load run is looked for."""

@@ -12,8 +12,8 @@ from service.decision.verdict import Finding
 from service.report import writing
 from service.report.shared import criterion, decided, slug
 from service.report.words import Words
-from service.store.decisions import Entry
-from service.store.looks import LookTaken
+from service.store.decided.decisions import Entry
+from service.store.verdicts.looks import LookTaken
 
 MOST_DRAWN = 24
 """Looks of one chart; each has a mark, and every number of it stands in the table."""

@@ -39,8 +39,8 @@ from service.report.sections.quality import forest_chart, single_looks
 from service.report.shared import GATE_TONES, criterion, decided, gate_name, gate_state
 from service.report.shared import TONES as DECISION_TONES
 from service.report.words import Words, words
-from service.store.measurements import MEASURED
-from service.store.standing import Standing
+from service.store.verdicts.measurements import MEASURED
+from service.store.verdicts.standing import Standing
 
 PATH = "/tier"
 

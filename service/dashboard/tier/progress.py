@@ -9,7 +9,7 @@ from service.decision.evidence import Evidence
 from service.decision.policy import Role
 from service.decision.verdict import Decision, Finding, Verdict
 from service.report.writing import NONE
-from service.store.looks import LookTaken
+from service.store.verdicts.looks import LookTaken
 
 DAY = 86_400.0
 RATE_DAYS = 3.0

@@ -13,11 +13,11 @@ from service.decision.policy import Policy
 from service.decision.verdict import Verdict
 from service.report.document import VerdictFigures
 from service.report.gathering.judged import judged
-from service.store.breakdown import StratumStanding, read_strata
-from service.store.decisions import Entry, latest
-from service.store.looks import LookTaken, read_looks
-from service.store.standing import Rung, Standing
-from service.store.units import Arm
+from service.store.decided.decisions import Entry, latest
+from service.store.scored.breakdown import StratumStanding, read_strata
+from service.store.scored.units import Arm
+from service.store.verdicts.looks import LookTaken, read_looks
+from service.store.verdicts.standing import Rung, Standing
 
 MOST_ENTRIES = 20
 """Of the decision log, the latest that are about the tier."""

@@ -15,7 +15,7 @@ from service.decision.tally import Tally
 from service.report import writing
 from service.report.shared import criterion
 from service.report.words import Words
-from service.store.breakdown import StratumStanding
+from service.store.scored.breakdown import StratumStanding
 
 MOST_DRAWN = 12
 """Strata of the drawing; the table has them all."""

@@ -16,10 +16,10 @@ from typing import Protocol
 from service.proxy.budget import Budget
 from service.proxy.config import Mirroring
 from service.proxy.gauges.meters import Ledger
-from service.store.capture import Capture, Keyring, seal_all
-from service.store.counters import Dropped
-from service.store.intake import Shipment
-from service.store.shipping import StoreDown, StoreFull
+from service.store.redis.capture import Capture, Keyring, seal_all
+from service.store.redis.counters import Dropped
+from service.store.redis.intake import Shipment
+from service.store.redis.shipping import StoreDown, StoreFull
 
 SHIP_CAPTURES = 128
 """Most captures in one write; what asking Redis costs is divided by as many."""
@@ -40,7 +40,7 @@ Waiting = tuple[Capture, int]
 
 
 class Store(Protocol):
-    """What the shipper asks of `service.store.shipping.CaptureStore`."""
+    """What the shipper asks of `service.store.redis.shipping.CaptureStore`."""
 
     async def ship(
         self,

@@ -21,8 +21,8 @@ from service.proxy.gauges.meters import Ledger
 from service.proxy.http.errors import Refusal
 from service.proxy.http.heads import EXPECTED, ForwardPaths, Head
 from service.proxy.http.requests import Inbound
-from service.store.capture import capture_id
-from service.store.counters import Skipped
+from service.store.redis.capture import capture_id
+from service.store.redis.counters import Skipped
 from service.wire import (
     NotARequest,
     explicit_conversation,

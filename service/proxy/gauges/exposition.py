@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from service.proxy.gauges.meters import bounds_of
-from service.store.counters import split_ledger_key
+from service.store.redis.counters import split_ledger_key
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PREFIX = "tiergate_proxy_"

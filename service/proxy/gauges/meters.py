@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from service.proxy.gauges.numbers import Numbers
-from service.store.counters import Count, Dropped, Skipped, ledger_key
+from service.store.redis.counters import Count, Dropped, Skipped, ledger_key
 
 Labels = tuple[tuple[str, str], ...]
 Series = tuple[str, Labels]
@@ -39,7 +39,7 @@ def bounds_of(name: str) -> tuple[float, ...]:
 
 
 class Ledger:
-    """The account of every request this process saw; cumulative, names as in `service.store.counters`."""
+    """The account of every request this process saw; cumulative, by the names of `store.redis.counters`."""
 
     __slots__ = ("_arrived", "_counters", "_names", "numbers")
 

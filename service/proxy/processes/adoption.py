@@ -8,7 +8,7 @@ from service.proxy.config import ProxyConfig
 from service.proxy.entry.door import Door
 from service.proxy.traffic.access_lines import Lines
 from service.proxy.traffic.telling import begin_at_zero
-from service.store.capture import Keyring
+from service.store.redis.capture import Keyring
 
 if TYPE_CHECKING:
     from service.proxy.processes.entrance import Entrance

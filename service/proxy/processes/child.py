@@ -29,7 +29,7 @@ from service.proxy.traffic.health import Watches
 from service.proxy.traffic.plane import DataPlane
 from service.proxy.traffic.telling import snapshot
 from service.standard_error import StandardError, take_over
-from service.store.shipping import CaptureStore
+from service.store.redis.shipping import CaptureStore
 
 TELL_SECONDS = 0.5
 """Between two snapshots for the parent."""

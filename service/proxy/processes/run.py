@@ -42,7 +42,7 @@ from service.proxy.processes.listening import (
 from service.proxy.processes.steering import Reread, Steering
 from service.proxy.processes.terminal import has_terminal
 from service.standard_error import StandardError, taken_over
-from service.store.capture import Keyring
+from service.store.redis.capture import Keyring
 
 MOST_FALSE_STARTS = 5
 """Processes in a row that end before they serve: something is wrong that a restart does not cure."""

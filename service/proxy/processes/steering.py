@@ -22,7 +22,7 @@ from service.proxy.processes.certificates import LOOK_SECONDS, Watch, days_left,
 from service.proxy.processes.control import Orders, framed
 from service.proxy.processes.first_look import unreachable
 from service.proxy.processes.reloading import reload
-from service.store.capture import Keyring
+from service.store.redis.capture import Keyring
 from service.tls import TlsUnusable
 
 TAKEN_SECONDS = 5.0

@@ -14,8 +14,8 @@ from evaluators.exchange import Endpoint
 from service.proxy.entry import admission
 from service.proxy.entry.door import OwnAnswer
 from service.proxy.http.errors import Refusal, error_body
-from service.store.capture import Ending
-from service.store.counters import Dropped, Skipped
+from service.store.redis.capture import Ending
+from service.store.redis.counters import Dropped, Skipped
 
 if TYPE_CHECKING:
     from service.proxy.http.requests import Inbound

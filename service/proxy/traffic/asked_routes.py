@@ -15,7 +15,7 @@ from typing import Any
 
 from service.fleet import Route
 from service.proxy.config import RoutesFrom
-from service.store import redis_keys
+from service.store.redis import redis_keys
 
 EVERY_SECONDS = 3.0
 """Between two questions: with the patience for an answer it stays below the ten seconds that are promised."""

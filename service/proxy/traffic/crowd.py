@@ -21,7 +21,7 @@ from service.proxy.traffic.access_lines import has_failed
 from service.proxy.traffic.line import Line
 from service.proxy.traffic.passage import Phase
 from service.proxy.traffic.shares import Share
-from service.store.counters import Skipped
+from service.store.redis.counters import Skipped
 
 if TYPE_CHECKING:
     from service.proxy.traffic.plane import DataPlane

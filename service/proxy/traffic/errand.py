@@ -19,7 +19,7 @@ from service.proxy.traffic.pool import Server
 from service.proxy.traffic.servers import Pick
 from service.proxy.traffic.shortages import shortage_of
 from service.proxy.traffic.upstream import BackendConnection, connect
-from service.store.capture import Ending
+from service.store.redis.capture import Ending
 
 if TYPE_CHECKING:
     from service.proxy.traffic.plane import DataPlane

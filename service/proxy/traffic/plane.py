@@ -34,9 +34,9 @@ from service.proxy.traffic.servers import Servers
 from service.proxy.traffic.shares import Share
 from service.proxy.traffic.shortages import Shortages
 from service.proxy.traffic.telling import begin_at_zero
-from service.store.capture import Capture, Ending, Keyring
-from service.store.counters import Dropped, Skipped
-from service.store.shipping import StoreDown, StoreFull
+from service.store.redis.capture import Capture, Ending, Keyring
+from service.store.redis.counters import Dropped, Skipped
+from service.store.redis.shipping import StoreDown, StoreFull
 
 LEDGER_SECONDS = 1.0
 """Between two writes of the ledger."""
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 
 class RouteStore(Store, Protocol):
-    """What a process asks of `service.store.shipping.CaptureStore`."""
+    """What a process asks of `service.store.redis.shipping.CaptureStore`."""
 
     async def follow_routes(self, on_route: Callable[[Route], None]) -> None: ...
 

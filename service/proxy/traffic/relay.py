@@ -20,7 +20,7 @@ from service.proxy.traffic.errand import Errand
 from service.proxy.traffic.notices import UNREADABLE
 from service.proxy.traffic.passage import Phase, overdue
 from service.proxy.traffic.servers import Pick
-from service.store.capture import Ending
+from service.store.redis.capture import Ending
 
 if TYPE_CHECKING:
     from service.proxy.traffic.downstream import ClientConnection

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from service.fleet import Ladder, Route, Tier
-from service.store import redis_keys
+from service.store.redis import redis_keys
 
 _log = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ from service.decision.verdict import Decision, Verdict
 from service.fleet import Ladder
 from service.report.advised import Batch, Begin, Capacity, CauseTold, PatternTold, Prefix
 from service.report.measured import Figure
-from service.store.database import Database
-from service.store.jobs import Job
-from service.store.load_blocks import Block
-from service.store.tier_capacity import BatchAdvice, read_capacity
-from service.store.tier_load import load_of
+from service.store.load.jobs import Job
+from service.store.load.load_blocks import Block
+from service.store.load.tier_capacity import BatchAdvice, read_capacity
+from service.store.load.tier_load import load_of
+from service.store.sql.database import Database
 from service.wire.prompt_blocks import UNIT_TOKENS
 
 ACCEPTED = {Decision.ACCEPT: True, Decision.REJECT: False}

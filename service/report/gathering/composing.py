@@ -16,14 +16,14 @@ from service.report.gathering.curves import concurrency, engine, sweep
 from service.report.gathering.judged import judged
 from service.report.gathering.loads import loads
 from service.report.gathering.pricing import prices
-from service.store.account import LedgerAccount
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.jobs import Job
-from service.store.ledger import account
-from service.store.load_blocks import Block, read_blocks
-from service.store.resends import ResendRate, resend_rates
-from service.store.standing import Question, Rung, read_account, read_standing
+from service.store.load.jobs import Job
+from service.store.load.load_blocks import Block, read_blocks
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
+from service.store.traffic.account import LedgerAccount
+from service.store.traffic.ledger import account
+from service.store.traffic.resends import ResendRate, resend_rates
+from service.store.verdicts.standing import Question, Rung, read_account, read_standing
 
 Json = Mapping[str, Any]
 RETRY_DAYS = 14

@@ -9,8 +9,8 @@ from __future__ import annotations
 from service.report.changes import as_earlier
 from service.report.document import DocumentError, Earlier, Report, from_json, to_json
 from service.report.gathering.composing import Sources, compose
-from service.store.jobs import Job, JobState, list_jobs, read_job
-from service.store.reports import jobs_to_report, keep_report, read_report
+from service.store.load.jobs import Job, JobState, list_jobs, read_job
+from service.store.load.reports import jobs_to_report, keep_report, read_report
 
 MOST_JOBS = 1000
 """How far back the run before is looked for."""

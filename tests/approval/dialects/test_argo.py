@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.dialects.argo_client import (
     ERROR,
     FAILED,

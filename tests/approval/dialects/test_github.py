@@ -15,10 +15,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from service.approval.desk import Desk
-from service.store.callbacks import CallbackState, of_tool
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.gate_terms import GITHUB, GateTarget, GateTerms, GithubTerms
+from service.store.outgoing.callbacks import CallbackState, of_tool
+from service.store.outgoing.gate_terms import GITHUB, GateTarget, GateTerms, GithubTerms
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.dialects.pipeline_servers import GithubServer, serving
 from tests.approval.live import MODEL, LiveApi, live_api
 from workers.callbacks import Answerer, answer_callbacks, open_answerer

@@ -12,10 +12,16 @@ import httpx
 import pytest
 
 from service.approval.desk import Desk
-from service.store.callbacks import CallbackState, of_tool
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.gate_terms import GITLAB_CHECK, GITLAB_DEPLOYMENT, GateTarget, GateTerms, GitlabTerms
+from service.store.outgoing.callbacks import CallbackState, of_tool
+from service.store.outgoing.gate_terms import (
+    GITLAB_CHECK,
+    GITLAB_DEPLOYMENT,
+    GateTarget,
+    GateTerms,
+    GitlabTerms,
+)
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.dialects.pipeline_servers import GitlabServer, serving
 from tests.approval.live import MODEL, LiveApi, live_api
 from workers.callbacks import Answerer, answer_callbacks, open_answerer

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.gate_terms import GateTarget, GateTerms, GithubTerms, GitlabTerms
+from service.store.outgoing.gate_terms import GateTarget, GateTerms, GithubTerms, GitlabTerms
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.dialects.argo_client import strict
 from tests.approval.live import MODEL, LiveApi, live_api
 

@@ -11,9 +11,9 @@ from service.approval.dialects.judgement import LONGEST_REASON, Basis, Judgement
 from service.decision.evidence import Evidence
 from service.decision.verdict import Decision, Verdict
 from service.fleet import Backend, Tier
-from service.store.approvals import Approval
-from service.store.holds import Hold, HoldKind
-from service.store.standing import Rung
+from service.store.decided.approvals import Approval
+from service.store.decided.holds import Hold, HoldKind
+from service.store.verdicts.standing import Rung
 
 NOW = 1_700_000_000.0
 ONE, OTHER = "ab" * 32, "cd" * 32

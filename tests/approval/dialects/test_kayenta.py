@@ -15,7 +15,7 @@ import yaml
 
 from service.approval.dialects.judgement import Judgement, State
 from service.approval.dialects.kayenta import score_between
-from service.store import tokens
+from service.store.access import tokens
 from tests.approval.dialects.argo_client import (
     ERROR,
     FAILED,

@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.dialects.orca_webhook import RUNNING, SUCCEEDED, TERMINAL, create, monitor
 from tests.approval.live import LiveApi, live_api
 

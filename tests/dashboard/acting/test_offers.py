@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from service.dashboard.acting.offers import Act, offers
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.holds import reject
-from service.store.standing import Question, read_standing
+from service.store.decided.holds import reject
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
+from service.store.verdicts.standing import Question, read_standing
 from tests.approval.live import ENOUGH, MODEL, WIDE, add_pairs, live_api
 
 

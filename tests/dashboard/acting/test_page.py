@@ -11,10 +11,10 @@ import pytest
 
 from service.decision.ramp import Promotion
 from service.fleet import Backend, Ladder, Route, Tier
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.decisions import read, verify
-from service.store.routes import current_route, set_route
+from service.store.decided.decisions import read, verify
+from service.store.decided.routes import current_route, set_route
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import ENOUGH, MODEL, LiveApi, Upstream, ladder_over
 from tests.dashboard.visiting import csrf_of, dashboard_over, logged_in, words_of
 
@@ -239,7 +239,7 @@ def test_what_cannot_be_asked_is_a_page_that_says_so(
 
 
 def test_a_token_for_another_model_may_not(sqlite_database: Database, captures: Captures) -> None:
-    from service.store import tokens
+    from service.store.access import tokens
 
     with dashboard_over(sqlite_database, captures) as site:
         site.secrets["narrow"] = tokens.create(

@@ -10,11 +10,11 @@ from service.approval.config import ApiConfig
 from service.approval.desk import Desk
 from service.dashboard.tier.load import Runs
 from service.load.plan import Part
-from service.store.captures import Captures
-from service.store.database import Database
-from service.store.job_tables import load_blocks
-from service.store.jobs import JobState
-from service.store.report_tables import kept_reports
+from service.store.load.jobs import JobState
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
+from service.store.sql.job_tables import load_blocks
+from service.store.sql.report_tables import kept_reports
 from tests.dashboard.house import CHAT, CODE, NOW, POLICY, VERSIONS, House, epoch_of, ladders
 from tests.report.gathering.jobs import job_over, run
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from service.dashboard.tier.narrowing import MOST_DRAWN, _apart, thinned
 from service.decision.verdict import Decision
-from service.store.looks import LookTaken
+from service.store.verdicts.looks import LookTaken
 from tests.dashboard.tier.test_progress import look
 
 

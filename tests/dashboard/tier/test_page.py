@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from service.store.approvals import current_approval, put_approval
-from service.store.database import Database
+from service.store.decided.approvals import current_approval, put_approval
+from service.store.sql.database import Database
 from tests.approval.live import LiveApi
 from tests.dashboard.house import CHAT, CODE, DAY, NOW, House, browser
 from tests.dashboard.visiting import words_of

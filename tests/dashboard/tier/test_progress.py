@@ -8,8 +8,8 @@ from service.dashboard.tier.progress import DAY, Progress, expected, progress
 from service.decision.evidence import Evidence
 from service.decision.policy import Role
 from service.decision.verdict import Decision, Finding
-from service.store.looks import LookTaken
-from tests.store.test_looks import NOW, finding, verdict
+from service.store.verdicts.looks import LookTaken
+from tests.store.verdicts.test_looks import NOW, finding, verdict
 
 
 def look(pairs: int, *, days_ago: float, criterion: str = "structured_output") -> LookTaken:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from service.store.database import Database
+from service.store.sql.database import Database
 from tests.benchmarks.evidence_at_scale import Scale
 from tests.benchmarks.tier_page import MOST_BYTES, furnish, site_over, view
 

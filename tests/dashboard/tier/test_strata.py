@@ -14,8 +14,8 @@ from service.dashboard.tier.reading import TierReading, read_tier
 from service.dashboard.tier.strata import LEAST_PAIRS, noise_rows, strata_chart, strata_of
 from service.fleet import Backend, Ladder, Tier
 from service.report.words import Language, words
-from service.store.captures import Captures
-from service.store.database import Database
+from service.store.redis.captures import Captures
+from service.store.sql.database import Database
 from tests.approval.live import CRITERIA, MODEL, TIERS, WIDE, add_pairs
 
 NOW = 1_800_000_000.0

@@ -16,12 +16,12 @@ from service.decision.policy import Asked, Criterion, Gate, Policy
 from service.fleet import Backend, Ladder, Tier
 from service.load.figures import BlockFigures
 from service.report.gathering.composing import Sources
-from service.store.database import Database
-from service.store.job_tables import load_blocks, shadow_jobs
-from service.store.jobs import BlockState, Cause, Job, JobState, Outlook, begin_job, read_job
-from service.store.manifest import Manifest, canonical
-from service.store.standing import Question
-from service.store.turns import Ending, Turn, take_turn
+from service.store.load.jobs import BlockState, Cause, Job, JobState, Outlook, begin_job, read_job
+from service.store.load.manifest import Manifest, canonical
+from service.store.load.turns import Ending, Turn, take_turn
+from service.store.sql.database import Database
+from service.store.sql.job_tables import load_blocks, shadow_jobs
+from service.store.verdicts.standing import Question
 from tests.approval.live import add_pairs
 from tests.workers.load_tiers import ModelTier, tiers
 from tests.workers.test_load_plan import PLAN, whole

@@ -9,8 +9,8 @@ import pytest
 from service.report.document import from_json, to_json
 from service.report.gathering.advice import advised
 from service.report.gathering.kept import report_of
-from service.store.database import Database, open_database
-from service.store.load_blocks import read_blocks
+from service.store.load.load_blocks import read_blocks
+from service.store.sql.database import Database, open_database
 from tests.report.gathering.jobs import NOW, job_over, run, sources
 
 

@@ -13,9 +13,9 @@ from service.report.forms import Form, written
 from service.report.gathering.kept import keep_due, report_of
 from service.report.measured import Metric
 from service.report.words import Language
-from service.store.database import Database, open_database
-from service.store.jobs import JobState
-from service.store.reports import keep_report, read_report
+from service.store.load.jobs import JobState
+from service.store.load.reports import keep_report, read_report
+from service.store.sql.database import Database, open_database
 from tests.report.gathering.jobs import NOW, TIERS, job_over, pairs, run, sources
 from tests.workers.load_tiers import ModelTier, tiers
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from service.approval.dialects.callbacks.sending import Sender, Unanswered
 from service.approval.dialects.judgement import Judgement
-from service.store.gate_terms import GithubTerms
+from service.store.outgoing.gate_terms import GithubTerms
 
 MOST_REPORTS = 10
 """Of progress for one deployment; GitHub refuses more."""

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from service.approval.dialects.callbacks.sending import Sender
-from service.store.gate_terms import GitlabTerms
+from service.store.outgoing.gate_terms import GitlabTerms
 
 DONE = frozenset({200, 201})
 MOST_DEPLOYMENTS = 100

@@ -16,8 +16,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from service.approval.dialects.outgoing.wording import lines_of, title_of
-from service.store.webhook_terms import Form, WebhookTerms
-from service.store.webhooks import Event
+from service.store.outgoing.webhook_terms import Form, WebhookTerms
+from service.store.outgoing.webhooks import Event
 
 VERSION = 1
 """Of the plain body; a field may be added within one."""

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from service.approval.dialects.callbacks.sending import Sender, Unanswered
 from service.approval.dialects.outgoing.bodies import message_of
-from service.store.webhook_terms import Form, WebhookTerms
-from service.store.webhooks import Event
+from service.store.outgoing.webhook_terms import Form, WebhookTerms
+from service.store.outgoing.webhooks import Event
 
 TAKEN = frozenset(range(200, 300))
 FEISHU_SIGNATURE, DINGTALK_SIGNATURE = 19021, 310000

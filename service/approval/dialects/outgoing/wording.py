@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.moments import moment
-from service.store.webhook_terms import Told
-from service.store.webhooks import Event
+from service.store.outgoing.webhook_terms import Told
+from service.store.outgoing.webhooks import Event
 
 TITLES: Mapping[str, Mapping[Told, str]] = {
     "en": {

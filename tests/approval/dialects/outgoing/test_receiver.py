@@ -12,8 +12,8 @@ from service.approval.dialects.callbacks.sending import Unanswered
 from service.approval.dialects.outgoing.bodies import dingtalk_signature, feishu_signature
 from service.approval.dialects.outgoing.receiver import Receiver
 from service.approval.dialects.outgoing.wording import ACTIONS, BY_A_PERSON, TITLES, lines_of
-from service.store.webhook_terms import Form, Told, WebhookTerms
-from service.store.webhooks import Event
+from service.store.outgoing.webhook_terms import Form, Told, WebhookTerms
+from service.store.outgoing.webhooks import Event
 from tests.approval.dialects.outgoing.chat_servers import Dingtalk, Feishu, Inbox, Plain, Slack, receiving
 
 NOW = 1_700_000_000.5

@@ -1,0 +1,6 @@
+"""What a verdict is read from, and what the guard goes by.
+
+`standing` is a ladder with its verdicts, from `ladder_facts` and `ladder_counts` in few questions, `coverage`
+of the traffic, `epochs` and `current_epochs` of what engines tell (`observations`), and `measurements` of
+gates. `detectors`: harm while it serves; `looks` are kept for people; `serving`: who serves clients now.
+"""
