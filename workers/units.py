@@ -171,8 +171,9 @@ def _claim(
         epoch=scoring.epoch_of(opened.capture.model, comparison.tier) if belongs else NO_EPOCH,
         evaluator=evaluator.name,
         version=evaluator.version,
-        conversation="" if scoring.by_conversation else conversation,
+        conversation=conversation,
         digest=opened.digest,
+        whole=scoring.by_conversation,
     )
 
 
