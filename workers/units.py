@@ -171,9 +171,8 @@ def _claim(
         epoch=scoring.epoch_of(opened.capture.model, comparison.tier) if belongs else NO_EPOCH,
         evaluator=evaluator.name,
         version=evaluator.version,
-        conversation=conversation,
+        conversation="" if scoring.by_conversation else conversation,
         digest=opened.digest,
-        whole=scoring.by_conversation,
     )
 
 

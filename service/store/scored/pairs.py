@@ -3,7 +3,7 @@
 A unit counts for its conversation when its capture was the first to claim it (statistics A2, `units:
 first_sampled`) and the same request, by digest, has not counted before in the epoch; otherwise it is kept and
 shown. One that waits (`units: closed_conversations`) counts with all others of its conversation when that is
-closed (`closing`), and not at all when it already is, or when one of it has counted by itself.
+closed (`closing`), and not at all when it already is.
 """
 
 from __future__ import annotations
@@ -46,25 +46,20 @@ def claim(db: Database, claims: Sequence[Claim], *, capture_id: str) -> set[Clai
     if not claims:
         return set()
     with db.write() as connection:
-        wanted = _wanted(claims, capture_id)
-        holders = _claim_keys(db, connection, wanted)
+        wanted = {key for each in claims for key in each.keys}
+        holders = _claim_keys(db, connection, wanted, capture_id)
         held = {each for each in claims if _holds(each, holders, capture_id)}
-        _let_go(connection, wanted.keys() - _wanted(held, capture_id).keys(), capture_id)
+        useless = wanted - {key for each in held for key in each.keys}
+        connection.execute(
+            delete(claims_table).where(
+                claims_table.c.claim.in_(sorted(useless)), claims_table.c.capture_id == capture_id
+            )
+        )
     return held
 
 
-def _wanted(claims: Iterable[Claim], capture_id: str) -> dict[str, str]:
-    return {key: holder for each in claims for key, holder in each.holders(capture_id).items()}
-
-
 def _holds(claim: Claim, holders: Mapping[str, str], capture_id: str) -> bool:
-    return all(holders.get(key) == holder for key, holder in claim.holders(capture_id).items())
-
-
-def _let_go(connection: Connection, keys: Iterable[str], capture_id: str) -> None:
-    """Leave what does not count to others: the keys that this capture itself holds."""
-    held = claims_table.c.claim.in_(sorted(keys)), claims_table.c.capture_id == capture_id
-    connection.execute(delete(claims_table).where(*held))
+    return all(holders.get(key) == capture_id for key in claim.keys)
 
 
 def record(
@@ -154,13 +149,14 @@ def _place(
         for name, model in sorted({(unit.conversation, unit.model) for unit in units if unit.waits})
     }
     asking = [unit for unit in units if unit.counted or unit.waits]
-    holders = _claim_keys(db, connection, _wanted((unit.claim for unit in asking), capture_id))
+    holders = _claim_keys(db, connection, {key for unit in asking for key in unit.claim.keys}, capture_id)
     placed = []
     for unit in units:
         granted = _holds(unit.claim, holders, capture_id)
         late = unit.waits and closed[unit.conversation]
-        if late and granted:
-            _let_go(connection, unit.claim.holders(capture_id), capture_id)
+        if late and granted and unit.claim.keys:
+            # What does not count leaves its request to a later conversation.
+            connection.execute(delete(claims_table).where(claims_table.c.claim.in_(unit.claim.keys)))
         placed.append(
             unit.when_late()
             if late
@@ -198,16 +194,16 @@ def add_counts(db: Database, connection: Connection, counts: Counts) -> None:
     increment(db, connection, stratum_sums, [{**key._asdict(), **each._asdict()} for key, each in sums])
 
 
-def _claim_keys(db: Database, connection: Connection, wanted: Mapping[str, str]) -> dict[str, str]:
-    """The holder of each key after those who are wanted took what was free; sorted, so that two who claim
-    never deadlock."""
+def _claim_keys(db: Database, connection: Connection, keys: Iterable[str], capture_id: str) -> dict[str, str]:
+    """The holder of each key after claiming what was free; sorted, so that two who claim never deadlock."""
+    wanted = sorted(set(keys))
     if not wanted:
         return {}
     connection.execute(
         db.insert(claims_table).on_conflict_do_nothing(),
-        [{"claim": key, "capture_id": holder} for key, holder in sorted(wanted.items())],
+        [{"claim": key, "capture_id": capture_id} for key in wanted],
     )
-    found = connection.execute(select(claims_table).where(claims_table.c.claim.in_(sorted(wanted))))
+    found = connection.execute(select(claims_table).where(claims_table.c.claim.in_(wanted)))
     return {row.claim: row.capture_id for row in found}
 
 

@@ -12,8 +12,6 @@ from service.store.sql.schema import key_of
 
 LATE = "late"
 """Reason of pairs whose conversation was closed before they came (statistics A2)."""
-WHOLE = "whole"
-"""Holds a conversation that counts as a whole: no capture does."""
 
 
 class Arm(StrEnum):
@@ -143,9 +141,8 @@ class Unit:
             epoch=self.epoch,
             evaluator=self.evaluator,
             version=self.version,
-            conversation=self.conversation,
+            conversation="" if self.waits else self.conversation,
             digest=self.digest,
-            whole=self.waits,
         )
 
     @property
@@ -185,21 +182,13 @@ class Claim:
     evaluator: str
     version: str
     conversation: str
+    """Empty when all requests of a conversation count together."""
     digest: str = ""
     """Of the request; empty when it is not to be compared with others."""
-    whole: bool = False
-    """Whether all requests of the conversation count together, once it is closed."""
 
-    def holders(self, capture_id: str) -> dict[str, str]:
-        """Who must hold each key for that capture to count.
-
-        A conversation counts by its first request or as a whole, never both: what of it claims first decides,
-        also where `policy.units` changes while it goes on.
-        """
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """What a capture must hold, all of it, to count."""
         scope = (self.tier, self.arm, self.epoch, self.evaluator, self.version)
-        found = {}
-        if self.conversation:
-            found[key_of("conversation", *scope, self.conversation)] = WHOLE if self.whole else capture_id
-        if self.digest:
-            found[key_of("digest", *scope, self.digest)] = capture_id
-        return found
+        named = (("conversation", self.conversation), ("digest", self.digest))
+        return tuple(key_of(what, *scope, name) for what, name in named if name)
