@@ -75,6 +75,7 @@ def units_from(unit_of, made):
             marginals=(marginal,) if marginal else (),
             tenant=conversation,
             digest=digest,
+            epoch="e2" if asks == "waits" else "e1",  # a policy with another rule of units is another epoch
             counted=asks == "counted",
             waits=asks == "waits",
         )
