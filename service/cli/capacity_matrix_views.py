@@ -30,12 +30,14 @@ def document(matrix: Matrix) -> dict[str, Any]:
             {
                 "prompt": asdict(row.prompt),
                 "batch_tokens": row.batch_tokens,
-                "prompt_tokens": prompt_tokens(matrix.of(row)),
-                "knee": row_end(matrix.of(row)).knee,
-                "reason": row_end(matrix.of(row)).reason,
-                "again": list(row_end(matrix.of(row)).again),
+                "prompt_tokens": prompt_tokens(cells),
+                "knee": end.knee,
+                "reason": end.reason,
+                "again": list(end.again),
             }
             for row in matrix.rows
+            for cells in [matrix.of(row)]
+            for end in [row_end(cells)]
         ],
     }
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from service.capacity.prefix_replay import Prompt
 
 WRONG = 2
-A_DAY = 24.0
 ONE_SOURCE = "give metrics pages, or both --prefill-tokens and --reused-tokens, or --observed MODEL TIER"
 
 
@@ -78,7 +77,7 @@ def prefix(
     The last day of a tier that Tiergate watches, with what captured prompts have in common:
       tiergate capacity prefix --observed my-model bf16
     """
-    from service.capacity.prefix_gate import Advice, Window, judge
+    from service.capacity.prefix_gate import WINDOW_HOURS, Advice, Window, judge
     from service.cli.capacity_prefix_views import print_judged, window_document
 
     numbers = (prefill_tokens, reused_tokens)
@@ -95,7 +94,7 @@ def prefix(
             raise ValueError(ONE_SOURCE)
         else:
             window = Window(
-                hours=A_DAY if hours is None else hours,
+                hours=WINDOW_HOURS if hours is None else hours,
                 prefill_tokens=prefill_tokens,
                 reused_tokens=reused_tokens,
                 prefill_share=None,
@@ -122,7 +121,7 @@ def prefix(
 
 
 def _window(pages: list[Path], hours: float | None) -> Window:
-    from service.capacity.prefix_gate import window_of
+    from service.capacity.prefix_gate import WINDOW_HOURS, window_of
     from service.engines.stages import prefix_reading
 
     readings = []
@@ -136,7 +135,7 @@ def _window(pages: list[Path], hours: float | None) -> Window:
         readings.append(reading)
     if len(pages) > 1 and hours is None:
         hours = _apart(pages[0], pages[-1])
-    return window_of(readings, hours=A_DAY if hours is None else hours)
+    return window_of(readings, hours=WINDOW_HOURS if hours is None else hours)
 
 
 def _apart(first: Path, last: Path) -> float:
