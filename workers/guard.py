@@ -58,20 +58,23 @@ def watch_serving(guard: Guard, *, now: float) -> None:
 
 
 def _watch(guard: Guard, ladder: Ladder, *, now: float) -> None:
-    if route_of(guard.db, ladder).weights.get(ladder.baseline.name) == 100:
-        stop_others(guard.db, ladder.model, set(), at=now)
+    route = route_of(guard.db, ladder)
+    if route.weights.get(ladder.baseline.name) == 100:
+        stop_others(guard.db, ladder.model, set(), at=route.issued_at)
         return
     standing = read_standing(guard.db, ladder, guard.question, now=now)
     found = harm_of(guard, standing, now=now)
-    # From the top: what is rolled back may land on a rung that is looked at next time.
-    harmful = next((rung for rung in reversed(standing.rungs) if rung.tier.name in found), None)
-    if harmful is None:
+    if not found:
         if not follow_slo(guard, standing, now=now):
             climb(guard, standing, now=now)
         return
-    harm = found[harmful.tier.name]
-    if harm.withheld or guard.question.policy.on_harm is OnHarm.ASK:
-        tell_once(guard, harm.because, ladder.model, harmful, now, {"reasons": list(harm.reasons)})
-        follow_slo(guard, standing, now=now)
-    else:
-        roll_back_harm(guard, standing, harmful, harm, now=now)
+    # From the top, and all of them: one that waits for a person, or for room, keeps none below it in service.
+    for rung in reversed(standing.rungs):
+        harm = found.get(rung.tier.name)
+        if harm is None:
+            continue
+        if harm.withheld or guard.question.policy.on_harm is OnHarm.ASK:
+            tell_once(guard, harm.because, ladder.model, rung, now, {"reasons": list(harm.reasons)})
+        elif roll_back_harm(guard, standing, rung, harm, harmful=found, now=now):
+            return  # the others are looked at under the route that there is now
+    follow_slo(guard, standing, now=now)

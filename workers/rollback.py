@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from service.decision.decide import WITHHOLDING
@@ -37,9 +37,8 @@ def harm_of(guard: Guard, standing: Standing, *, now: float) -> dict[str, Harm]:
     found: dict[str, Harm] = {}
     serving = [rung for rung in standing.rungs if rung.weight and rung.verdict is not None]
     places = {rung.tier.name: _place(standing, rung) for rung in serving}
-    stop_others(
-        guard.db, standing.ladder.model, {(each.tier, each.epoch) for each in places.values()}, at=now
-    )
+    serves = {(each.tier, each.epoch) for each in places.values()}
+    stop_others(guard.db, standing.ladder.model, serves, at=standing.route.issued_at)
     for rung in serving:
         alarms = _alarms(guard, standing, places[rung.tier.name], now)
         assert rung.verdict is not None
@@ -94,10 +93,16 @@ def _place(standing: Standing, rung: Rung) -> Place:
     return Place(model=standing.ladder.model, tier=rung.tier.name, epoch=rung.verdict.epoch)
 
 
-def roll_back_harm(guard: Guard, standing: Standing, rung: Rung, harm: Harm, *, now: float) -> None:
-    """Give the rung's share to the nearest lower one that may serve and has room; tell once if none has."""
+def roll_back_harm(
+    guard: Guard, standing: Standing, rung: Rung, harm: Harm, *, harmful: Collection[str], now: float
+) -> bool:
+    """Give the rung's share to the nearest lower one that may serve and has room; tell once if none has.
+
+    Whether the route is another now. `harmful`: tiers found to do harm, which take over from nobody.
+    """
     names = [each.tier.name for each in standing.rungs]
     usable = {each.tier.name for each in standing.rungs[: rung.position] if may_serve(each)}
+    usable -= set(harmful)
     detail: dict[str, object] = {"because": harm.because, "reasons": list(harm.reasons)}
     down: dict[str, str] = {}
     while (target := next_lower_rung(names, rung.tier.name, usable)) is not None:
@@ -113,10 +118,11 @@ def roll_back_harm(guard: Guard, standing: Standing, rung: Rung, harm: Harm, *, 
                 detail={**detail, "down": down},
                 now=now,
             )
-            return
+            return True
         down[target] = problem
         usable.discard(target)
     tell_once(guard, "roll_back_refused", standing.ladder.model, rung, now, {**detail, "down": down})
+    return False
 
 
 def may_serve(rung: Rung) -> bool:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 import redis
 
-from service.decision.policy import OnHarm
+from service.decision.evidence import Attribution
+from service.decision.policy import Gate, OnHarm
 from service.decision.verdict import Decision
 from service.fleet import Route
 from service.store.decided.decisions import read
@@ -22,11 +23,13 @@ from tests.workers.guarding import (
     actions,
     approve,
     judged,
+    log_of,
     serving,
 )
 from tests.workers.scripted import Reply
 from workers.guard import publish_routes, watch_serving
 from workers.rollback import does_harm
+from workers.watching import Guard
 
 
 def test_a_route_that_redis_does_not_have_is_published(guard_of: GuardMaker, up: str) -> None:
@@ -140,6 +143,45 @@ def test_without_a_healthy_rung_the_route_stays_and_that_is_logged_once(
     watch_serving(guard, now=NOW)
     assert serving(guard) == {"w4a16": 100}
     assert actions(guard).count(("guard", "roll_back_refused")) == 1
+
+
+def three_serve(guard: Guard) -> None:
+    """The two candidates have half of the clients each."""
+    approve(guard.db, "w8a8")
+    approve(guard.db, "w4a16", weight=50)
+
+
+def test_a_rung_that_waits_for_a_person_keeps_none_below_it_in_service(guard_of: GuardMaker, up: str) -> None:
+    """Of the upper one the engines are not settled: what rings there may be the stack."""
+    guard = guard_of(up, up, up, gates=(Gate.ATTRIBUTION,), attribution=Attribution())
+    unsettled = {"w4a16": Attribution(unsettled="w4a16: its backends disagree")}
+    question = replace(guard.question, attribution_of=lambda model, tier: unsettled.get(tier, Attribution()))
+    guard = replace(guard, question=question)
+    three_serve(guard)
+    judged(guard.db, "w4a16", harm=True, count=40, at=NOW + 1)
+    judged(guard.db, "w8a8", harm=True, at=NOW + 1)
+    watch_serving(guard, now=NOW + 2)
+    assert serving(guard) == {"bf16": 50, "w4a16": 50}
+    assert [entry.tier for entry in log_of(guard, "alarm")] == ["w4a16"]
+
+
+def test_where_the_policy_says_ask_every_harmful_tier_is_told(guard_of: GuardMaker, up: str) -> None:
+    guard = guard_of(up, up, up, on_harm=OnHarm.ASK)
+    three_serve(guard)
+    for tier in ("w8a8", "w4a16"):
+        judged(guard.db, tier, harm=True)
+    watch_serving(guard, now=NOW)
+    assert [entry.tier for entry in log_of(guard, "harm")] == ["w4a16", "w8a8"]
+
+
+def test_every_harmful_tier_that_cannot_be_rolled_back_is_told(guard_of: GuardMaker, up: str) -> None:
+    guard = guard_of(DOWN, up, up)
+    three_serve(guard)
+    for tier in ("w8a8", "w4a16"):
+        judged(guard.db, tier, harm=True)
+    watch_serving(guard, now=NOW)
+    assert serving(guard) == {"w8a8": 50, "w4a16": 50}
+    assert [entry.tier for entry in log_of(guard, "roll_back_refused")] == ["w4a16", "w8a8"]
 
 
 def test_where_the_policy_says_ask_harm_is_logged_once_across_restarts(guard_of: GuardMaker, up: str) -> None:
