@@ -39,9 +39,9 @@ def close_conversations(closer: Closer, *, now: float) -> int:
         return 0
     if not closer.queued():
         closer.nothing_waited_at = now
-    until = now - closer.ttl_seconds
-    if closer.nothing_waited_at is not None:
-        until = max(until, closer.nothing_waited_at)
+    until, last = now - closer.ttl_seconds, closer.nothing_waited_at
+    if last is not None and last <= now:  # the clock may have been set back, and what came since may wait
+        until = max(until, last)
     closed = sum(
         close_idle(closer.db, model, idle_seconds=closer.policy.idle_seconds, now=until)
         for model in closer.models

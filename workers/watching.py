@@ -100,8 +100,8 @@ def lacks_room(guard: Guard, standing: Standing, route: Route, tier: str, *, now
     """
     key, version = (standing.ladder.model, tier), standing.route.version
     before = guard.waits.get(key)
-    if before is not None and before.version == version and now < before.until:
-        return before.problem
+    if before is not None and before.version == version and before.until - before.pause <= now < before.until:
+        return before.problem  # a clock that was set back is no reason to wait until it is there again
     asked = standing.ladder.tier(tier)
     health = asyncio.run(ask_health(asked, timeout_seconds=guard.health_seconds))
     problem = in_the_way(standing.ladder, health, standing.route, route)

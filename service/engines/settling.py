@@ -50,11 +50,17 @@ class Settlement:
 
 
 def settle(before: Settlement, words: Sequence[Word], *, now: float) -> Settlement:
-    """After one look at all backends of a tier; `words` has each backend's latest, however old."""
-    kept = [word for word in words if now - word.at <= KEPT_SECONDS]
+    """After one look at all backends of a tier; `words` has each backend's latest, however old.
+
+    What is of a later time than `now` is from before a clock was set back, or from a guard whose clock is
+    ahead: the farther it is, the less it says, as if it were as old.
+    """
+    kept = [word for word in words if abs(now - word.at) <= KEPT_SECONDS]
     if not any(word.at == now for word in kept):
         return before  # nobody answered, so nothing is known; the gap will tell
     heard = replace(before, heard_at=now)
+    if before.settled_since is not None and before.settled_since > now:
+        heard = replace(heard, settled_since=now)
     if apart := disagreement({word.backend: word.facts for word in kept}):
         return replace(heard, agreed=None, agreed_since=None, unsettled=f"its backends disagree: {apart}")
     agreed = _together(kept)
@@ -91,7 +97,9 @@ def _together(kept: Sequence[Word]) -> EngineFacts:
 
 def _going_on(before: Settlement, agreed: EngineFacts, now: float) -> EngineFacts | None:
     """The agreement as it has grown, None when it begins anew."""
-    if before.agreed is None or before.heard_at is None or now - before.heard_at > LONGEST_GAP_SECONDS:
+    if before.agreed is None or before.heard_at is None:
+        return None
+    if abs(now - before.heard_at) > LONGEST_GAP_SECONDS:
         return None
     return agreed.merged(before.agreed)
 

@@ -157,6 +157,37 @@ def test_a_look_without_an_answer_now_and_then_does_not_interrupt() -> None:
     assert tier.opened == ["0.32.0", "0.33.0"]
 
 
+def test_a_clock_that_is_set_back_asks_for_no_more_than_another_ten_minutes() -> None:
+    tier = Tier()
+    tier.watch(5, {"a": OLD, "b": OLD})
+    tier.watch(9, {"a": NEW, "b": NEW})
+    tier.now -= 3600.0
+    settled = list(tier.watch(12, {"a": NEW, "b": NEW}))
+    assert tier.opened == ["0.32.0", "0.33.0"]
+    assert settled.index(True) == 2 * 10
+    assert tier.state.settled_since is not None
+    settled_since = tier.state.settled_since
+    tier.now -= 3600.0
+    tier.look({"a": NEW, "b": NEW})
+    assert tier.state.settled_since == tier.now < settled_since, "or what is answered from now on is too old"
+
+
+def test_a_word_from_before_the_clock_was_set_back_keeps_nobody_unsettled() -> None:
+    tier = Tier()
+    tier.watch(5, {"a": OLD, "b": OLD})
+    tier.now -= 3600.0
+    assert list(tier.watch(15, {"a": NEW, "b": None})).index(True) == 2 * 10
+
+
+def test_guards_whose_clocks_are_a_little_apart_interrupt_nothing() -> None:
+    tier = Tier()
+    tier.look({"a": OLD})
+    for _ in range(45):
+        tier.look({"a": NEW})
+        tier.now -= 10.0
+    assert tier.opened == ["0.32.0", "0.33.0"]
+
+
 def test_what_is_told_only_now_and_then_is_no_change() -> None:
     tier = Tier()
     less = replace(OLD, prefix_caching=None, memory_utilisation=None)

@@ -101,6 +101,19 @@ def test_while_requests_wait_for_a_worker_a_conversation_that_looks_idle_stays_o
     assert counted(database) == 2
 
 
+def test_a_clock_that_is_set_back_closes_nothing_of_which_something_may_wait(
+    database: Database, talk: Callable[..., None]
+) -> None:
+    waiting = [0]
+    guard = closer(database, waiting=lambda: waiting[0])
+    assert close_conversations(guard, now=5000.0) == 0
+    talk(1, at=2000.0)  # the clock was set back
+    waiting[0] = 5
+    assert close_conversations(guard, now=2150.0) == 0
+    waiting[0] = 0
+    assert close_conversations(guard, now=2160.0) == 1
+
+
 def test_what_could_still_wait_has_expired_in_the_end(database: Database, talk: Callable[..., None]) -> None:
     talk(1, at=0.0)
     guard = closer(database, waiting=lambda: 5)

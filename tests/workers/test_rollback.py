@@ -27,6 +27,7 @@ from service.store.verdicts.standing import Rung, read_standing
 from tests.workers.guarding import (
     DOWN,
     NOW,
+    Backends,
     GuardMaker,
     actions,
     approve,
@@ -36,6 +37,7 @@ from tests.workers.guarding import (
     log_of,
     serving,
 )
+from tests.workers.scripted import Reply
 from workers.guard import watch_serving
 from workers.watching import Guard, lacks_room
 
@@ -177,6 +179,37 @@ def test_an_approval_against_the_rollback_stands(sqlite_guard_of: GuardMaker, up
     assert len(log_of(guard, "roll_back")) == 1
 
 
+def test_an_approval_against_the_rollback_stands_though_the_clock_was_set_back(
+    sqlite_guard_of: GuardMaker, up: str
+) -> None:
+    guard = sqlite_guard_of(up, up, up)
+    approve(guard.db, "w8a8")
+    worsened(guard)
+    watch_serving(guard, now=NOW + 5)
+    watch_serving(guard, now=NOW + 7)
+    before = NOW - 3600
+    approve(guard.db, "w8a8", override=True, decision="accept", at=before)
+    assert not rung(guard, "w8a8", now=before).barred
+    for seconds in range(0, 10, 2):
+        watch_serving(guard, now=before + seconds)
+    assert serving(guard) == {"w8a8": 100}
+    assert len(log_of(guard, "roll_back")) == 1
+
+
+def test_what_rang_before_does_not_ring_again_when_clocks_are_apart(
+    sqlite_guard_of: GuardMaker, up: str
+) -> None:
+    """The guard's clock is a minute ahead of that of the API, by which the tier is put in service anew."""
+    guard = sqlite_guard_of(up, up, up)
+    approve(guard.db, "w8a8")
+    worsened(guard)
+    set_route(guard.db, Route.only("m", "bf16"), at=NOW + 3, actor="somebody")
+    watch_serving(guard, now=NOW + 65)
+    approve(guard.db, "w8a8", at=NOW + 10)
+    watch_serving(guard, now=NOW + 75)
+    assert serving(guard) == {"w8a8": 100}
+
+
 def test_two_rungs_down_are_two_rollbacks_and_then_the_baseline_stays(guard_of: GuardMaker, up: str) -> None:
     guard = guard_of(up, up, up)
     approve(guard.db, "w8a8")
@@ -227,6 +260,32 @@ def test_a_refused_rollback_is_made_up_for_when_there_is_room(guard_of: GuardMak
     assert serving(guard) == {"w4a16": 100}
     watch_serving(guard_of(up, up, up), now=NOW + 6)
     assert serving(guard) == {"bf16": 100}
+
+
+def test_a_clock_that_is_set_back_makes_no_rollback_wait(guard_of: GuardMaker, backend: Backends) -> None:
+    answers = [503]
+    baseline = backend(lambda asked: Reply(text="", status=answers[-1])).url
+    guard = guard_of(baseline, DOWN, DOWN)
+    approve(guard.db, "w4a16")
+    judged(guard.db, "w4a16", harm=True)
+    watch_serving(guard, now=NOW + 5)
+    assert serving(guard) == {"w4a16": 100}
+    answers.append(200)
+    watch_serving(guard, now=NOW - 3600)
+    assert serving(guard) == {"bf16": 100}
+
+
+def test_a_rung_whose_detector_rings_takes_over_from_nobody(sqlite_guard_of: GuardMaker, up: str) -> None:
+    guard = sqlite_guard_of(up, up, up)
+    approve(guard.db, "w8a8")
+    approve(guard.db, "w4a16", weight=50)
+    worsened(guard, "w8a8", clean=220)
+    judged(guard.db, "w4a16", harm=True)
+    watch_serving(guard, now=NOW + 5)
+    assert serving(guard) == {"bf16": 50, "w8a8": 50}
+    watch_serving(guard, now=NOW + 6)
+    assert serving(guard) == {"bf16": 100}
+    assert [entry.detail["because"] for entry in log_of(guard, "roll_back")] == ["harm", "alarm"]
 
 
 def test_guards_that_race_roll_back_once(guard_of: GuardMaker, up: str) -> None:

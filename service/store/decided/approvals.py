@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, delete, func, select
 
 from service.fleet import Route
 from service.store.decided.decisions import append_within
 from service.store.decided.holds import HoldKind, end_holds_within
 from service.store.decided.routes import check_route_within, set_route_within
 from service.store.sql.database import Database
-from service.store.sql.schema import approvals
+from service.store.sql.schema import approvals, holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +64,16 @@ def put_approval(
 ) -> Route | None:
     """Approve, log it, and with `route` put that in force, in one transaction; the route with its version.
 
-    A ramp that a warning froze goes on: whoever approves now has seen it.
+    A ramp that a warning froze goes on: whoever approves now has seen it. An override is dated no earlier
+    than the holds that it is given against, though another clock, or this one before it was set back, was
+    ahead when these began.
     `expect` as in `set_route`, also without a route: the verdict was read under the route of that version.
     """
-    document = {each.name: getattr(approval, each.name) for each in fields(approval)}
-    written = json.dumps(document, sort_keys=True, allow_nan=False)
     with db.write() as connection:
+        db.lock(connection, "decisions")  # before the holds are read
+        approval = _after_holds(connection, approval)
+        document = {each.name: getattr(approval, each.name) for each in fields(approval)}
+        written = json.dumps(document, sort_keys=True, allow_nan=False)
         append_within(
             db,
             connection,
@@ -109,6 +113,21 @@ def put_approval(
             detail={"because": "approved"},
             expect=expect,
         )
+
+
+def _after_holds(connection: Connection, approval: Approval) -> Approval:
+    latest = connection.execute(
+        select(func.max(holds.c.at)).where(
+            holds.c.model == approval.model,
+            holds.c.tier == approval.tier,
+            holds.c.epoch == approval.epoch,
+            holds.c.ended_at.is_(None),
+        )
+    ).scalar()
+    if not approval.override or latest is None or latest <= approval.at:
+        return approval
+    until = approval.expires_at
+    return replace(approval, at=latest, expires_at=None if until is None else until + (latest - approval.at))
 
 
 def revoke(

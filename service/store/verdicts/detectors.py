@@ -75,7 +75,11 @@ def feed(
 
 
 def stop_others(db: Database, model: str, serving: set[tuple[str, str]], *, at: float) -> None:
-    """Note of the model's detectors whose (tier, epoch) no longer serves since when that is so."""
+    """Note of the model's detectors whose (tier, epoch) no longer serves since when that is so.
+
+    `at` is the moment of issue of the route under which it does not (Unix seconds). Routes are issued one
+    after the other whatever clocks say, so a later promotion is later than this, too.
+    """
     running = select(detectors.c.tier, detectors.c.epoch).where(
         detectors.c.model == model, detectors.c.stopped_at.is_(None)
     )
@@ -176,7 +180,9 @@ def _feed(
             [{"unit_id": unit, "detector": detector, "taken_at": at} for unit, at in taken.items()],
         )
     if not more:
-        floor = max(floor, min(now, under_way) - SLACK_SECONDS)
+        # Nor ahead of the units: a clock of the guard that runs ahead would hide those to come.
+        latest = max(taken.values(), default=floor)
+        floor = max(floor, min(now, latest, under_way) - SLACK_SECONDS)
         connection.execute(
             delete(detector_units).where(
                 detector_units.c.detector == detector, detector_units.c.taken_at < floor

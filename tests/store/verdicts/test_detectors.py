@@ -117,6 +117,13 @@ def test_a_late_clock_hides_no_unit(database: Database, unit_of: UnitOf) -> None
     assert fed(database, now=5001.0) == after(0, 1)
 
 
+def test_a_guard_whose_clock_runs_ahead_hides_no_unit(database: Database, unit_of: UnitOf) -> None:
+    counted(database, unit_of, "c1", "pp", at=5000.0)
+    assert fed(database, now=5000.0 + 10 * SLACK_SECONDS).units == 1
+    counted(database, unit_of, "c2", "pf", at=5001.0)
+    assert fed(database, now=5002.0) == after(0, 1)
+
+
 def test_the_list_of_units_seen_stays_short(database: Database, unit_of: UnitOf) -> None:
     for number in range(20):
         counted(database, unit_of, f"c{number}", "pp", at=1000.0 + number)
