@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -185,7 +186,7 @@ def _consequence(*, anew: bool) -> str:
 
 
 def _with_ladders(read: PolicyRead, in_force: PolicyRead) -> PolicyRead:
-    return PolicyRead(path=read.path, policy=read.policy, told=read.told, candidates=in_force.candidates)
+    return replace(read, candidates=in_force.candidates)
 
 
 def _values(read: PolicyRead) -> Table:

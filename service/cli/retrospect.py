@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from service.decision.evidence import Evidence
@@ -47,7 +47,7 @@ def retrospect(settings: Settings, other: PolicyRead, model: str | None, tier: s
         judged = [
             each
             for standing in standings
-            for each in _rejudged(standing, other.policy, _counts(db, standing, other.policy, question), tier)
+            for each in _rejudged(standing, other, _counts(db, standing, other.policy, question), tier)
         ]
     except StoreUnusable as error:
         raise NoEvidence(str(error)) from None
@@ -100,15 +100,15 @@ def _place(evidence: Evidence) -> Place:
 
 
 def _rejudged(
-    standing: Standing, other: Policy, counts: LadderCounts, tier: str | None
+    standing: Standing, other: PolicyRead, counts: LadderCounts, tier: str | None
 ) -> Iterator[dict[str, Any]]:
     candidates = [rung for rung in standing.rungs if rung.evidence is not None and rung.verdict is not None]
     verdicts = decide_ladder(
-        other,
+        other.policy,
         [
             evidence_under(
-                other,
-                rung.evidence,
+                other.policy,
+                replace(rung.evidence, measured_within=other.promotion.measured_seconds),
                 strata=counts.strata[_place(rung.evidence)],
                 tenants=counts.tenants[_place(rung.evidence)],
             )

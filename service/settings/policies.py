@@ -55,8 +55,8 @@ def build_policy(
                     max_pairs=given.get("max_pairs"),
                 )
             )
-        except ValueError as error:
-            findings.add(place, str(error))
+        except ValueError as error:  # its forms are right, so it ends before it begins
+            findings.add((*place, "max_pairs"), str(error))
     gates = {Gate(name): Asked(asked) for name, asked in shape.gates.model_dump().items()}
     terms = _terms(shape.load_runs, failure, findings)
     if terms is None or len(criteria) < len(named) + len(others):

@@ -8,22 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import ValidationError
 
 from service.decision.epoch import policy_facts
 from service.decision.failure_chain import RETRY_OR_ESCALATE
 from service.decision.policy import Criterion, Policy
+from service.decision.ramp import Promotion
 from service.settings import spelling
 from service.settings.complaints import complaints, valid_keys
 from service.settings.document import Document
 from service.settings.evaluating import known
-from service.settings.forms import Shape
+from service.settings.forms import Section, Shape
 from service.settings.load import read
 from service.settings.money_shape import build_chain
 from service.settings.policies import build_policy
 from service.settings.policy_shape import PolicyShape
 from service.settings.problems import Findings, Place, Problem, SettingsError, spell
+from service.settings.promotion import build_promotion
 from service.settings.shape import TiergateShape
 
 DEFAULT = "default"
@@ -33,7 +36,7 @@ SECTION: Place = ("policy",)
 class PolicyAlone(Shape):
     """A file that holds nothing but `policy`."""
 
-    policy: PolicyShape = PolicyShape()
+    policy: Annotated[PolicyShape, Section] = PolicyShape()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,7 @@ class PolicyRead:
 
     path: Path
     policy: Policy
+    promotion: Promotion
     told: tuple[Told, ...]
     candidates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Tiers under test by model; empty for a file that holds a policy alone."""
@@ -100,6 +104,7 @@ def read_policy(path: Path) -> PolicyRead:
     return PolicyRead(
         path=path,
         policy=policy,
+        promotion=build_promotion(shape.policy.promotion),
         told=told_of(shape.policy, policy, document),
         candidates={name: tuple(tier.tier for tier in model.ladder[1:]) for name, model in models.items()},
     )

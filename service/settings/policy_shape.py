@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, ValidationInfo
 
 import evaluators
+from service.settings import spelling
 from service.settings.forms import Age, Count, Duration, Factor, Points, Section, Shape, Share, written
 from service.settings.nearest import nearest
 from service.settings.promotion import PromotionShape
@@ -25,7 +26,42 @@ def _evaluator(name: str, asked: ValidationInfo) -> str:
     return name
 
 
+def _margin(share: float) -> float:
+    if not 0 < share < 1:
+        raise ValueError(f"a margin lies above 0pp and below 100pp, got {spelling.points(share)}")
+    return share
+
+
+def _error_rate(rate: float) -> float:
+    """Whoever writes 95% means a confidence."""
+    if not 0 < rate < 0.5:
+        meant = f"; for a confidence of {spelling.share(rate)} write {spelling.share(1 - rate)}"
+        raise ValueError(
+            f"an error rate lies above 0% and below 50%, got {spelling.share(rate)}"
+            + (meant if 0.5 < rate < 1 else "")
+        )
+    return rate
+
+
+def _part(share: float) -> float:
+    if not share > 0:
+        raise ValueError(f"this share lies above 0%, got {spelling.share(share)}")
+    return share
+
+
+def _chance(share: float) -> float:
+    if not 0 < share < 1:
+        raise ValueError(f"this chance lies above 0% and below 100%, got {spelling.share(share)}")
+    return share
+
+
 EvaluatorName = Annotated[str, AfterValidator(_evaluator)]
+Margin = Annotated[Points, AfterValidator(_margin)]
+ErrorRate = Annotated[Share, AfterValidator(_error_rate)]
+Part = Annotated[Share, AfterValidator(_part)]
+"""More than nothing."""
+Chance = Annotated[Share, AfterValidator(_chance)]
+"""Neither none nor certainty."""
 
 
 class CriterionShape(Shape):
@@ -34,11 +70,11 @@ class CriterionShape(Shape):
     hypothesis: Literal["non_inferior", "equivalent"] | None = Field(
         default=None, description="Default non_inferior; for refusal and tool_use equivalent."
     )
-    margin: Points | None = Field(default=None, description="Largest tolerable rise of the failure rate.")
+    margin: Margin | None = Field(default=None, description="Largest tolerable rise of the failure rate.")
     min_pairs: Annotated[Count, Field(ge=1)] | None = Field(
         default=None, description="Fewer pairs decide nothing."
     )
-    baseline_failure_cap: Share | None = Field(
+    baseline_failure_cap: Part | None = Field(
         default=None,
         description="Above this share of baseline failures the criterion measures nothing. Default 50%.",
     )
@@ -55,13 +91,13 @@ class CriterionShape(Shape):
 class AlphaShape(Shape):
     """Error rates."""
 
-    accept: Share = written("5%", "Of accepting a tier that is worse than the margin.")
-    harm: Share = written("5%", "Of rejecting a tier that is not worse, over all criteria and tiers.")
-    warn: Share = written("5%", "Of warning of a tier that is not worse at all.")
-    strata: Share = written(
+    accept: ErrorRate = written("5%", "Of accepting a tier that is worse than the margin.")
+    harm: ErrorRate = written("5%", "Of rejecting a tier that is not worse, over all criteria and tiers.")
+    warn: ErrorRate = written("5%", "Of warning of a tier that is not worse at all.")
+    strata: ErrorRate = written(
         "1%", "Of rejecting a tier for one stratum although none is worse than the margin, over all of them."
     )
-    gates: Share = written(
+    gates: ErrorRate = written(
         "5%", "Of passing the SLO or the money gate wrongly, or failing it, over all load runs of a tier."
     )
 
@@ -69,19 +105,19 @@ class AlphaShape(Shape):
 class LoadRunsShape(Shape):
     """What the gates that load runs decide are held to."""
 
-    slo_margin: Points = written("1pp", "Largest tolerable rise of the share of requests that miss the SLO.")
-    failure_weight: Factor | None = Field(
+    slo_margin: Margin = written("1pp", "Largest tolerable rise of the share of requests that miss the SLO.")
+    failure_weight: Annotated[Factor, Field(ge=0)] | None = Field(
         default=None,
         description="What one failure costs in baseline requests; by default what money.failure comes to.",
     )
     blocks: Annotated[Count, Field(ge=2)] = Field(
         default=8, description="Of each tier; with fewer a run shows nothing."
     )
-    baseline_misses: Share = written(
+    baseline_misses: Part = written(
         "3%", "Beyond this share of misses of the baseline the rate was too high to show anything."
     )
-    power: Share = written("90%", "Chance of passing an equal tier for which a run extends its window.")
-    least_power: Share = written("80%", "A run whose budget does not reach it is not made.")
+    power: Chance = written("90%", "Chance of passing an equal tier for which a run extends its window.")
+    least_power: Chance = written("80%", "A run whose budget does not reach it is not made.")
     block_correlation: Annotated[float, Field(ge=0, le=1, strict=False)] = Field(
         default=0.25,
         description="Of misses within a block, assumed while fewer than 20 blocks differ between the tiers.",
@@ -115,7 +151,7 @@ class GatesShape(Shape):
 class PolicyShape(Shape):
     """What a tier must show."""
 
-    margin: Points = written("1pp", "Largest tolerable rise of a failure rate; per criterion below.")
+    margin: Margin = written("1pp", "Largest tolerable rise of a failure rate; per criterion below.")
     min_pairs: Annotated[Count, Field(ge=1)] = Field(default=300, description="Fewer pairs decide nothing.")
     alpha: Annotated[AlphaShape, Section] = Field(default=AlphaShape(), description="Error rates.")
     criteria: dict[EvaluatorName, Annotated[CriterionShape, Section]] = Field(
@@ -150,7 +186,7 @@ class PolicyShape(Shape):
     idle: Duration = written(
         "30m", "Without a request, after which a conversation is closed; with `units: closed_conversations`."
     )
-    tenant_share_cap: Share | None = Field(
+    tenant_share_cap: Part | None = Field(
         default=None,
         description="Largest share of a criterion's units that one tenant may hold in an acceptance.",
     )

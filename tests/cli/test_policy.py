@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,11 @@ import typer
 from typer.testing import CliRunner, Result
 
 from service.cli import policy
+from service.decision.evidence import Shown
+from service.decision.policy import Gate
 from service.settings import load
 from service.store.sql.database import open_database
+from service.store.verdicts.measurements import Measurement, put_measurement
 from tests.approval.live import add_pairs
 
 runner = CliRunner()
@@ -182,6 +186,33 @@ def test_diff_looks_for_the_worst_stratum_at_the_other_policy_s_margin(place: Pa
     decision = tier["side_by_side"][0]
     assert (decision["before"], decision["after"]) == ("accept", "reject")
     assert any("shown in stratum 32k-128k/free/whole" in reason for reason in decision["why"])
+
+
+def test_diff_takes_load_runs_for_as_long_as_the_other_policy_says(stored: Path) -> None:
+    settings = load(None, {})
+    db = open_database(settings.database_url)
+    put_measurement(
+        db,
+        Measurement(
+            model=MODEL,
+            tier="w8a8",
+            gate=Gate.SLO,
+            epoch=settings.epoch_of(MODEL, "w8a8"),
+            at=time.time() - 3 * 86_400.0,
+            shown=Shown.PASSED,
+            reason="it keeps it",
+            run=1,
+        ),
+    )
+    db.close()
+    asked = LIKE_IT.replace("slo: off", "slo: required")
+    (stored / "other.yaml").write_text(asked)
+    assert not document("diff", "other.yaml", MODEL, "w8a8")["tiers"][0]["decision_differs"]
+    (stored / "other.yaml").write_text(f"{asked}  promotion: {{measured_within: 1d}}\n")
+    (tier,) = document("diff", "other.yaml", MODEL, "w8a8", code=1)["tiers"]
+    decision = tier["side_by_side"][0]
+    assert decision["after"] == "undecided"
+    assert any(reason.startswith("missing_slo: the last load run ended") for reason in decision["why"])
 
 
 def test_diff_says_what_it_cannot_show(stored: Path) -> None:

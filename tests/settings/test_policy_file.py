@@ -85,6 +85,56 @@ def test_what_is_wrong_is_told_with_its_line(text: str, message: str, write: Wri
     assert any(message in str(problem) for problem in caught.value.problems), caught.value
 
 
+BELOW_HALF = "an error rate lies above 0% and below 50%, got"
+MARGIN = "a margin lies above 0pp and below 100pp, got"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("margin: 0", f"policy.margin (line 1): {MARGIN} 0pp"),
+        ("margin: 1", f"policy.margin (line 1): {MARGIN} 100pp"),
+        ("margin: -1pp", "policy.margin (line 1): expected"),
+        ("margin: true", "policy.margin (line 1): expected"),
+        ("margin: .nan", "policy.margin (line 1): expected"),
+        ("criteria:\n  refusal:\n    margin: 0pp", f"policy.criteria.refusal.margin (line 3): {MARGIN} 0pp"),
+        ("alpha:\n  accept: 0%", f"policy.alpha.accept (line 2): {BELOW_HALF} 0%"),
+        (
+            "alpha:\n  accept: 95%",
+            f"policy.alpha.accept (line 2): {BELOW_HALF} 95%; for a confidence of 95% write 5%",
+        ),
+        ("alpha:\n  harm: 1", f"policy.alpha.harm (line 2): {BELOW_HALF} 100%"),
+        ("alpha:\n  warn: 50%", f"policy.alpha.warn (line 2): {BELOW_HALF} 50%"),
+        ("alpha:\n  strata: 0", f"policy.alpha.strata (line 2): {BELOW_HALF} 0%"),
+        ("alpha:\n  gates: 0", f"policy.alpha.gates (line 2): {BELOW_HALF} 0%"),
+        ("tenant_share_cap: 0%", "policy.tenant_share_cap (line 1): this share lies above 0%, got 0%"),
+        (
+            "criteria:\n  refusal:\n    min_pairs: 500\n    max_pairs: 499",
+            "policy.criteria.refusal.max_pairs (line 4): max_pairs of refusal must be at least its min_pairs",
+        ),
+        (
+            "criteria:\n  refusal:\n    baseline_failure_cap: 0%",
+            "policy.criteria.refusal.baseline_failure_cap (line 3): this share lies above 0%, got 0%",
+        ),
+        ("load_runs:\n  slo_margin: 0", f"policy.load_runs.slo_margin (line 2): {MARGIN} 0pp"),
+        ("load_runs:\n  power: 100%", "policy.load_runs.power (line 2): this chance lies above 0% and below"),
+        ("load_runs:\n  baseline_misses: 0", "policy.load_runs.baseline_misses (line 2): this share lies"),
+        ("load_runs:\n  failure_weight: -1", "policy.load_runs.failure_weight (line 2): input should be"),
+    ],
+)
+def test_a_number_that_cannot_be_meant_is_told_once_with_its_key_and_its_line(
+    text: str, message: str, write: Write
+) -> None:
+    with pytest.raises(SettingsError) as caught:
+        read_policy(write(f"{text}\n"))
+    (problem,) = caught.value.problems
+    assert str(problem).startswith(message)
+
+
+def test_what_a_policy_alone_says_nothing_below_is_the_default(write: Write) -> None:
+    assert read_policy(write("policy:\n")).policy == read_policy(write("")).policy
+
+
 def test_an_empty_file_is_the_policy_of_defaults(minimal: dict[str, Any], write: Write) -> None:
     default = load(write(minimal), {}).policy
     read = read_policy(write(""))
