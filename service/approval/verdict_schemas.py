@@ -39,7 +39,9 @@ class StratumHarmOut(Answer):
     conversations: int
     harm: int
     benefit: int
-    estimate: Finite = Field(description="(harm - benefit) / n.")
+    estimate: Finite = Field(
+        description="Mean over conversations of (harm - benefit) / n, each counted once."
+    )
     log_e_harm: Finite = Field(description="log E_HARM(margin) within the stratum; rejects at log_e_stratum.")
 
 
@@ -64,7 +66,8 @@ class FindingOut(Answer):
     harm: int = Field(description="Only the candidate failed.", examples=[2])
     benefit: int = Field(description="Only the baseline failed.", examples=[3])
     estimate: Finite | None = Field(
-        description="(harm - benefit) / n, by people's labels where they suffice; null without pairs.",
+        description="Mean over conversations of (harm - benefit) / n, each counted once; by people's labels "
+        "where they suffice; null without pairs.",
         examples=[-0.001],
     )
     interval: IntervalOut

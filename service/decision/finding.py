@@ -77,7 +77,7 @@ def find(
         conversations=tally.conversations,
         harm=tally.harm,
         benefit=tally.benefit,
-        estimate=(tally.harm - tally.benefit) / tally.n if tally.n else None,
+        estimate=Differences.of_tally(tally).mean,
         interval=_interval(criterion, tally, limits.alpha_accept or policy.alpha_approval),
         margin=criterion.margin,
         log_e=log_e,

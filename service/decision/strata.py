@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from service.decision.directions import log_e_harms
+from service.decision.eprocess import Differences
 from service.decision.policy import Criterion, Policy
 from service.decision.tally import Tally
 from service.decision.unscored import withheld_reason
@@ -36,16 +37,19 @@ def worst_strata(
     met = {stratum: tally for stratum, tally in strata.items() if tally.n}
     believed = [not withheld and withheld_reason(policy, tally, None) is None for tally in met.values()]
     harms = log_e_harms(criterion, met.values(), believed)
-    found = (
-        StratumHarm(
-            stratum=stratum,
-            n=tally.n,
-            conversations=tally.conversations,
-            harm=tally.harm,
-            benefit=tally.benefit,
-            estimate=(tally.harm - tally.benefit) / tally.n,
-            log_e_harm=harm,
-        )
-        for (stratum, tally), harm in zip(met.items(), harms, strict=True)
+    ranked = sorted(zip(met, harms, strict=True), key=lambda each: (-each[1], each[0]))
+    return tuple(_harm(stratum, met[stratum], harm) for stratum, harm in ranked[:MOST_SHOWN])
+
+
+def _harm(stratum: str, tally: Tally, log_e_harm: float) -> StratumHarm:
+    mean = Differences.of_tally(tally).mean
+    assert mean is not None, "a stratum with a counted pair has a mean"
+    return StratumHarm(
+        stratum=stratum,
+        n=tally.n,
+        conversations=tally.conversations,
+        harm=tally.harm,
+        benefit=tally.benefit,
+        estimate=mean,
+        log_e_harm=log_e_harm,
     )
-    return tuple(sorted(found, key=lambda each: (-each.log_e_harm, each.stratum))[:MOST_SHOWN])

@@ -60,7 +60,7 @@ class StratumHarm:
     harm: int
     benefit: int
     estimate: float
-    """(harm - benefit) / n."""
+    """Mean over conversations of (harm - benefit) / n, each counted once."""
     log_e_harm: float
     """log E_HARM(margin) within the stratum; where scores are missing, had they spoken against it."""
 
@@ -103,8 +103,8 @@ class Finding:
     benefit: int
     """Pairs of which only the baseline failed."""
     estimate: float | None
-    """(harm - benefit) / n, None without pairs: absence of evidence is never a number. By people's labels
-    where these suffice."""
+    """Mean over conversations of (harm - benefit) / n, each counted once, as the interval is of it; None
+    without pairs: absence of evidence is never a number. By people's labels where these suffice."""
     interval: Interval
     margin: float
     log_e: LogE

@@ -56,6 +56,18 @@ def test_without_pairs_there_is_no_estimate_and_the_whole_interval() -> None:
     assert finding.interval.level == pytest.approx(0.9)
 
 
+def test_one_huge_conversation_is_one_in_the_estimate_as_in_the_e_values() -> None:
+    """Pooled, half of all pairs went wrong; of a thousand conversations, one did."""
+    finding = found(
+        Criterion(evaluator="refusal", margin=0.05),
+        Tally(units={Triple(1000, 1000, 0): 1, Triple(1, 0, 0): 999}),
+    )
+    assert (finding.n, finding.harm, finding.conversations) == (1999, 1000, 1000)
+    assert finding.estimate == pytest.approx(1 / 1000)
+    assert finding.interval.lower < 1 / 1000 < finding.interval.upper < 0.05
+    assert finding.decision is Decision.ACCEPT
+
+
 def test_harm_is_shown_before_the_minimum_of_pairs() -> None:
     finding = found(REFUSAL, Tally.of_pairs(n=40, harm=20, benefit=0))
     assert finding.decision is Decision.REJECT
@@ -232,6 +244,7 @@ def test_every_valid_tally_has_a_finding_without_a_gap(
     limits: Thresholds = thresholds(policy, tiers=2, attempt=attempt)
     finding = find(policy, criterion, tally, limits, control=control, max_pairs=1000)
     log_e = finding.log_e
+    assert finding.estimate is None or finding.interval.lower <= finding.estimate <= finding.interval.upper
     assert all(math.isfinite(value) for value in (log_e.noninferiority, log_e.harm, log_e.warn))
     assert -1 <= finding.interval.lower <= finding.interval.upper <= 1
     assert 0 <= finding.interval.level < 1
