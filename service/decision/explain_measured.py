@@ -73,6 +73,22 @@ def _share(noise: Noise) -> str:
     return f", of which {noise.share:.0%} is as much as chance"
 
 
+FORMULAS = {
+    Gate.SLO: (
+        "t = Tango's z(margin) / sqrt(design effect), Student's with blocks - 1 degrees of freedom; design "
+        "effect = max(1, V_CR1/V_iid), V_CR1 = K/(K-1) sum (b_k - c_k - n_k th)^2/N^2, V_iid = s_D^2/N; with "
+        "fewer than 20 blocks that have b or c, at least 1 + (sum n_k^2/N - 1) rho"
+    ),
+    Gate.MONEY: (
+        "net = c_B - c_Q - (k c_B + p) dF - operations; lower limit net - sqrt((c_B - l_B)^2 + (u_Q - c_Q)^2 "
+        "+ (k c_B + p)^2 (u_F - dF)^2), upper mirrored; c_B, c_Q = requests of baseline and candidate, the "
+        "mean over blocks of price x 1e6/(tok/s x 3600) with Student's limits, dF = rise of failures, with "
+        "Tango's limits of (n, b, c)/design effect, p = failure besides, all limits at 1 - 2 alpha"
+    ),
+}
+"""From the numbers of a load run to what its gate says."""
+
+
 def load_run_steps(policy: Policy, evidence: Evidence) -> Iterator[Step]:
     """What the latest load run showed of each gate that the policy asks for."""
     for gate in (Gate.SLO, Gate.MONEY):
@@ -87,10 +103,11 @@ def _load_run(gate: Gate, measured: Measured, within: float | None) -> Step:
     when = ""
     if age is not None:
         numbers["age, seconds"] = age
-        when = f" that ended {ago(age)}"
+        when = f", which ended {ago(age)}"
         if within is not None:
             numbers["counts for, seconds"] = within
-            when += f", and counts for {span(within)}"
+            when += f" and counts for {span(within)}"
+        when += ","
     held = ""
     if measured.run is not None:
         numbers["run of the epoch j"] = measured.run
@@ -100,6 +117,6 @@ def _load_run(gate: Gate, measured: Measured, within: float | None) -> Step:
         held += "."
     return Step(
         title=f"{gate.value}: load run",
-        sentence=f"The latest load run{when}, says {measured.shown.value}: {measured.reason}.{held}",
-        numbers={**numbers, **measured.numbers},
+        sentence=f"The latest load run{when} says {measured.shown.value}: {measured.reason}.{held}",
+        numbers={**numbers, **({"formula": FORMULAS[gate]} if measured.numbers else {}), **measured.numbers},
     )

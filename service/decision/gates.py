@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from service.decision.covering import covering
+from service.decision.covering import gaps
 from service.decision.eprocess import Differences, log_e_harm
 from service.decision.evidence import Attribution, Coverage, Evidence, Measured, Shown
 from service.decision.money import at_terms
@@ -61,9 +61,14 @@ def control_gate(policy: Policy, evidence: Evidence, limits: Thresholds) -> Gate
     return Gated(state=GateState.PASSED)
 
 
-def _control_alarm(evaluator: str, tally: Tally, threshold: float) -> str | None:
+def log_e_of_control(tally: Tally) -> tuple[float, float]:
+    """log E_HARM(0) of the baseline against itself: of the answer asked for second, and of the first."""
     differences = Differences.of_tally(tally)
-    loudest = max(log_e_harm(differences, 0.0), log_e_harm(differences.mirrored(), 0.0))
+    return log_e_harm(differences, 0.0), log_e_harm(differences.mirrored(), 0.0)
+
+
+def _control_alarm(evaluator: str, tally: Tally, threshold: float) -> str | None:
+    loudest = max(log_e_of_control(tally))
     if loudest < threshold:
         return None
     found, allowed = compared_e_values(loudest, threshold)
@@ -77,14 +82,13 @@ def coverage_gate(policy: Policy, coverage: Coverage | None) -> Gated:
     if coverage is None or not sum(coverage.traffic.values()):
         return Gated(state=GateState.MISSING, reasons=("missing_coverage",))
     reasons = {}
-    for each in covering(coverage):
-        if each.gap:
-            found, wanted = compared_shares(each.evidence_share, each.wanted)
-            hint = _LATER_TURNS if each.dimension == "turns" and policy.units is Units.FIRST_SAMPLED else ""
-            reasons[each.stratum] = (
-                f"coverage: stratum {each.stratum}: evidence share {found} < {wanted}, half its traffic share"
-                + hint
-            )
+    for each in gaps(coverage):
+        found, wanted = compared_shares(each.evidence_share, each.wanted)
+        hint = _LATER_TURNS if each.dimension == "turns" and policy.units is Units.FIRST_SAMPLED else ""
+        reasons[each.stratum] = (
+            f"coverage: stratum {each.stratum}: evidence share {found} < {wanted}, half its traffic share"
+            + hint
+        )
     if reasons:
         return Gated(
             state=GateState.UNDECIDED, reasons=tuple(reasons[stratum] for stratum in sorted(reasons))

@@ -110,12 +110,18 @@ def money_gate(
         "candidate request": candidate.costs(level),
         "rise of failures": failure_rise(failures, level=level),
     }
-    numbers = {
+    numbers: dict[str, float | int | str] = {
         "alpha": alpha,
         "baseline per 1M tokens": baseline.unit_costs(level).value,
         "candidate per 1M tokens": candidate.unit_costs(level).value,
         **{name: value for of, found in figures.items() for name, value in _numbered(of, found).items()},
         "operations": operations,
+        "price per hour, baseline": baseline.price_per_hour,
+        "price per hour, candidate": candidate.price_per_hour,
+        "tok/s by block, baseline": _listed(baseline.tokens_per_second),
+        "tok/s by block, candidate": _listed(candidate.tokens_per_second),
+        "failures (n, b, c)": f"({failures.n}, {failures.harm}, {failures.benefit})",
+        "failures, design effect": design_effect(failures),
         "output tokens of a request, baseline": baseline.mean_output_tokens,
         "output tokens of a request, candidate": candidate.mean_output_tokens,
     }
@@ -157,6 +163,10 @@ def _weighed(numbers: Mapping[str, float | int | str], failure: FailureChain) ->
         found = Estimate(value=per_million[0], lower=per_million[1], upper=per_million[2])
         told |= _numbered("net benefit per 1M tokens", found)
     return replace(money_shown(benefit), numbers=told)
+
+
+def _listed(rates: Sequence[float]) -> str:
+    return ", ".join(f"{rate:.10g}" for rate in rates)
 
 
 def _numbered(name: str, found: Estimate) -> dict[str, float | int | str]:

@@ -29,7 +29,7 @@ from service.decision.evidence import Measured, Shown
 from service.decision.planning import check_scenario, fixed_pairs
 from service.decision.tally import Tally
 from service.decision.terms import DEFAULT_TERMS, Terms
-from service.decision.wording import compared_shares
+from service.decision.wording import compared_shares, units
 
 NO_ALPHA = Measured(shown=Shown.UNDECIDED, reason="no error rate is left: the first attempt had all of it")
 
@@ -106,9 +106,13 @@ def p_values(
     degrees = blocks.conversations - 1
     if degrees < 1:
         return 1.0, 1.0
-    effect = design_effect(blocks, correlation=correlation)
-    statistic = tango.z(blocks.harm, blocks.benefit, blocks.n, margin, design_effect=effect)
+    statistic = t_statistic(blocks, margin=margin, effect=design_effect(blocks, correlation=correlation))
     return float(stdtr(degrees, statistic)), float(stdtr(degrees, -statistic))
+
+
+def t_statistic(blocks: Tally, *, margin: float, effect: float) -> float:
+    """Tango's z(margin) over the root of the design effect."""
+    return tango.z(blocks.harm, blocks.benefit, blocks.n, margin, design_effect=effect)
 
 
 def slo_gate(blocks: Tally, *, alpha: float, terms: Terms = DEFAULT_TERMS) -> Measured:
@@ -144,7 +148,14 @@ def slo_gate(blocks: Tally, *, alpha: float, terms: Terms = DEFAULT_TERMS) -> Me
         return said(Shown.UNDECIDED, f"rate too high: baseline miss share {found} > {allowed}")
     effect = design_effect(blocks, correlation=terms.block_correlation)
     within, beyond = p_values(blocks, margin=margin, correlation=terms.block_correlation)
-    numbers |= {"design effect": effect, "p within the margin": within, "p beyond the margin": beyond}
+    numbers |= {
+        "blocks (n, b, c)": units(blocks),
+        "correlation in a block, assumed: rho": terms.block_correlation,
+        "design effect": effect,
+        "t": t_statistic(blocks, margin=margin, effect=effect),
+        "p within the margin": within,
+        "p beyond the margin": beyond,
+    }
     rise = f"miss share {(blocks.harm - blocks.benefit) / blocks.n:+.4f} over {blocks.n:,} requests"
     for p_value, shown, side in ((within, Shown.PASSED, "below"), (beyond, Shown.FAILED, "above")):
         if p_value <= alpha:

@@ -24,10 +24,15 @@ def lost(tally: Tally) -> int:
     return sum(count for reason, count in tally.unscored.items() if reason not in PUT_ASIDE)
 
 
+def due(tally: Tally) -> int:
+    """Pairs of which a score was to be had, counted or not."""
+    return tally.n + tally.not_counted + lost(tally)
+
+
 def unscored_share(tally: Tally) -> float:
     """Share of the due pairs without a score; 0 when none was due."""
-    due = _due(tally)
-    return lost(tally) / due if due else 0.0
+    of = due(tally)
+    return lost(tally) / of if of else 0.0
 
 
 def withheld_reason(policy: Policy, tally: Tally, control: Tally | None) -> str | None:
@@ -50,10 +55,10 @@ def log_e_uneven(tally: Tally, control: Tally) -> float:
     41:1397).
     """
     own, controls = lost(tally), lost(control)
-    due, due_control = _due(tally), _due(control)
-    if not due or not due_control:
+    of, of_control = due(tally), due(control)
+    if not of or not of_control:
         return 0.0
-    expected = due / (due + due_control)
+    expected = of / (of + of_control)
     return float(betaln(1 + own, 1 + controls) - xlogy(own, expected) - xlogy(controls, 1 - expected))
 
 
@@ -61,8 +66,3 @@ def had_they_been(tally: Tally, triple: Triple) -> Tally:
     """The tally had every lost pair been a conversation like this one."""
     missing = lost(tally)
     return tally + Tally(units={triple: missing} if missing else {})
-
-
-def _due(tally: Tally) -> int:
-    """Pairs of which a score was to be had, counted or not."""
-    return tally.n + tally.not_counted + lost(tally)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from service.decision.tally import Tally
 from service.decision.verdict import Correction
 
 
@@ -21,6 +22,15 @@ def compared_e_values(log_e: float, log_threshold: float) -> tuple[str, str]:
 def compared_shares(first: float, second: float) -> tuple[str, str]:
     """Both shares, with as many digits as it takes to tell them apart."""
     return _apart(first, second, lambda value, digits: f"{value:.{digits}g}")
+
+
+def units(tally: Tally) -> str:
+    """The histogram of conversations by pairs, harms and benefits: `(1, 0, 0) x 978, (1, 1, 0) x 22`."""
+    return ", ".join(
+        f"({triple.pairs}, {triple.harm}, {triple.benefit}) x {count}"
+        for triple, count in sorted(tally.units.items())
+        if count
+    )
 
 
 def points(share: float) -> str:

@@ -26,6 +26,7 @@ from service.decision.policy import (
     LadderRule,
     Policy,
     Role,
+    Units,
 )
 from service.decision.tally import Tally, Triple
 
@@ -60,11 +61,11 @@ def step(title: str, steps: list[Step]) -> Step:
 
 
 def test_the_chain_runs_from_the_evidence_to_the_decision() -> None:
-    of_criterion = ("counts", "estimate", "e-values", "finding")
+    of_criterion = ("counts", "missing scores", "estimate", "e-values", "finding")
     assert [each.title for each in steps_of()] == [
         "evidence",
         "thresholds",
-        *(f"structured_output: {part}" for part in (*of_criterion[:3], "worst stratum", "finding")),
+        *(f"structured_output: {part}" for part in (*of_criterion[:4], "worst stratum", "finding")),
         *(f"refusal: {part}" for part in of_criterion),
         *(f"loops: {part}" for part in of_criterion),
         "gates",
@@ -85,10 +86,13 @@ def test_load_runs_have_a_step_where_the_policy_asks_for_them() -> None:
     steps = steps_of(asked, slo=found, money=found, measured_within=14 * 86_400.0)
     told = step("slo: load run", steps)
     assert told.sentence == (
-        "The latest load run that ended 5 h ago, and counts for 14 d, says undecided: p .03 > .0076. "
+        "The latest load run, which ended 5 h ago and counts for 14 d, says undecided: p .03 > .0076. "
         "It is run 2 of this epoch, and so had to show it at alpha_2 = 0.0076."
     )
     assert (told.numbers["requests"], told.numbers["age, seconds"]) == (100, 18_000)
+    assert str(told.numbers["formula"]).startswith("t = Tango's z(margin)")
+    bare = step("slo: load run", steps_of(asked, slo=replace(found, run=None, age_seconds=None)))
+    assert bare.sentence == "The latest load run says undecided: p .03 > .0076."
     assert not any(each.title == "money: load run" for each in steps)
 
 
@@ -117,6 +121,17 @@ def test_repeats_of_the_candidate_tell_the_energy_distance() -> None:
     assert steps_of(control={"structured_output": quiet})[-1] == found[-1], "the decision is the same"
 
 
+@pytest.mark.parametrize(
+    ("units", "told"),
+    [
+        (Units.FIRST_SAMPLED, "of each conversation the first request that was sampled counts."),
+        (Units.CLOSED_CONVERSATIONS, "once they are over, each by the mean of its pairs."),
+    ],
+)
+def test_what_counts_is_said_in_words(units: Units, told: str) -> None:
+    assert step("evidence", steps_of(replace(POLICY, units=units))).sentence.endswith(told)
+
+
 def test_the_counts_are_enough_to_compute_the_e_values_that_follow() -> None:
     steps = steps_of()
     numbers = step("structured_output: counts", steps).numbers
@@ -128,7 +143,7 @@ def test_the_counts_are_enough_to_compute_the_e_values_that_follow() -> None:
     assert found["log E_NI(margin)"] == pytest.approx(log_e_noninferiority(computed, 0.01))
     assert found["log E_HARM(margin)"] == pytest.approx(log_e_harm(computed, 0.01))
     assert found["units (n, b, c)"] == "(1, 0, 0) x 1978, (1, 0, 1) x 10, (1, 1, 0) x 12"
-    assert "sum_g w_g" in str(found["formula"])
+    assert "sum_g w_g" in str(found["formula of E_NI(m)"])
 
 
 def test_the_thresholds_say_what_they_are_made_of() -> None:
@@ -172,6 +187,54 @@ def test_a_reviewer_reads_numbers_in_words() -> None:
         step("structured_output: worst stratum", steps).sentence
     )
     assert step("loops: finding", steps).sentence.endswith(" It is only shown, and weighs nothing.")
+
+
+def test_conversations_are_counted_once_in_the_estimate_as_in_its_limits() -> None:
+    """One conversation of a thousand failures is one conversation, in the middle of the interval."""
+    several = Tally(units={Triple(1000, 1000, 0): 1, Triple(1, 0, 0): 999})
+    told = step("structured_output: estimate", steps_of(tallies={"structured_output": several}))
+    assert told.numbers["estimate: mean of (b - c)/n over conversations"] == 0.001
+    assert told.sentence.startswith(
+        "So far the candidate fails in 0.1 pp more of the requests than the baseline, each conversation "
+        "counted once; in truth the rise lies between "
+    )
+
+
+def test_the_end_of_a_criterion_is_told_with_whose_it_is() -> None:
+    planned = step("structured_output: finding", steps_of(max_pairs={"structured_output": 20_724})).numbers
+    assert planned["N_max: 6 n90(psi_plan), fixed when min_pairs were counted"] == 20_724
+    by_policy = replace(POLICY, criteria=(replace(POLICY.criteria[0], max_pairs=5000), *POLICY.criteria[1:]))
+    told = step("structured_output: finding", steps_of(by_policy, max_pairs={"structured_output": 20_724}))
+    assert told.numbers["max_pairs, by the policy"] == 5000
+    assert not any(name.startswith("N_max") for name in told.numbers)
+
+
+@pytest.mark.parametrize(
+    ("attribution", "told"),
+    [
+        (
+            Attribution(differences=("vLLM 0.9 and 0.10", "a template")),
+            "Baseline and candidate differ in more than their precision: vLLM 0.9 and 0.10; a template.",
+        ),
+        (
+            Attribution(unsettled="replicas disagree"),
+            "It cannot be told yet in what they differ: replicas disagree.",
+        ),
+    ],
+)
+def test_what_the_engines_tell_is_told(attribution: Attribution, told: str) -> None:
+    asked = replace(POLICY, gates={**POLICY.gates, Gate.ATTRIBUTION: Asked.REQUIRED})
+    assert step("attribution", steps_of(asked, attribution=attribution)).sentence == told
+
+
+def test_strata_that_are_all_covered_are_told_too() -> None:
+    asked = replace(POLICY, gates={**POLICY.gates, Gate.COVERAGE: Asked.REQUIRED})
+    covered = Coverage(traffic={"short": 100, "long": 100}, evidence={"short": 20, "long": 30})
+    assert step("coverage", steps_of(asked, coverage=covered)).sentence == (
+        "Kinds of requests (strata) with 2% of the traffic or more: 2; of these, with less than half that "
+        "share of what counts: 0. Barest is short: 50.00% of the traffic, 40.00% of the evidence, and "
+        "25.00% is the least."
+    )
 
 
 def test_without_pairs_nothing_is_estimated() -> None:
