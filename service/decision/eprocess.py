@@ -43,8 +43,8 @@ class Differences:
         """From any histogram of D, fractions included; ValueError outside [-1, 1] or below 0 units."""
         values = np.array(list(histogram.keys()), dtype=np.float64)
         counts = np.array(list(histogram.values()), dtype=np.float64)
-        if not np.all(np.abs(values) <= 1) or not np.all(counts >= 0):
-            raise ValueError("differences must be in [-1, 1] and their counts at least 0")
+        if not np.all(np.abs(values) <= 1) or not np.all((counts >= 0) & np.isfinite(counts)):
+            raise ValueError("differences must be in [-1, 1] and their counts at least 0, and finite")
         return cls(values=values, counts=counts)
 
     @classmethod

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from service.decision import clusters
+from service.decision import clusters, tango
 from service.decision.tally import Tally, Triple
+from tests.decision import refused
 
 ORACLE = json.loads((Path(__file__).parent / "oracles" / "cluster_R.json").read_text())
 CASES = [pytest.param(case, id=case["name"]) for case in ORACLE["cases"]]
@@ -42,6 +43,17 @@ def test_the_standard_error_agrees_with_club_sandwich(case: dict[str, Any]) -> N
     uncorrected = variance * (tally.conversations - 1) / tally.conversations
     assert math.sqrt(uncorrected) == pytest.approx(case["se_CR0"], abs=tolerance)
     assert (tally.harm - tally.benefit) / tally.n == pytest.approx(case["estimate"], abs=tolerance)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_mcnemar_of_their_pairs_and_the_bias_reduced_error_agree_too(case: dict[str, Any]) -> None:
+    """Neither decides: the first takes pairs for independent, the second errs .066 to .091 (B1.6)."""
+    tally, tolerance = tally_of(case), ORACLE["tolerance"]["computed"]
+    found = tango.z(tally.harm, tally.benefit, tally.n, 0.0) ** 2
+    assert found == pytest.approx(case["chi2"]["mcnemar"], abs=tolerance)
+    error, degrees = refused.bias_reduced(tally)
+    assert error == pytest.approx(case["se_CR2"], abs=tolerance)
+    assert degrees == pytest.approx(case["df_satt_CR2"], abs=1e-6)
 
 
 def test_pairs_of_their_own_have_no_design_effect() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -117,8 +118,8 @@ def test_fractional_scores_are_differences_too() -> None:
     assert log_e_harm(thirds, 0.0) == pytest.approx(log_e_harm(triples, 0.0), rel=1e-14)
 
 
-@pytest.mark.parametrize("histogram", [{1.5: 1}, {-1.01: 1}, {0.0: -1}, {math.nan: 1}])
-def test_what_is_not_a_difference_is_refused(histogram: dict[float, int]) -> None:
+@pytest.mark.parametrize("histogram", [{1.5: 1}, {-1.01: 1}, {0.0: -1}, {math.nan: 1}, {0.0: math.inf}])
+def test_what_is_not_a_difference_is_refused(histogram: dict[float, Any]) -> None:
     with pytest.raises(ValueError, match="must be in"):
         Differences.of(histogram)
 

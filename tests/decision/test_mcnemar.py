@@ -23,7 +23,9 @@ def test_p_values_agree_with_r(case: dict[str, Any]) -> None:
     assert mcnemar.harm_p(case["b"], case["c"]) == pytest.approx(case["mcnemar_harm_exact"], abs=tolerance)
 
 
-@pytest.mark.parametrize("case", PUBLISHED["mcnemar"], ids=lambda case: case["src"])
+@pytest.mark.parametrize(
+    "case", [case for case in PUBLISHED["mcnemar"] if "exact" in case], ids=lambda case: case["src"]
+)
 def test_p_values_agree_with_the_published_example(case: dict[str, Any]) -> None:
     assert mcnemar.exact_p(case["b"], case["c"]) == pytest.approx(case["exact"], abs=case["tol"])
     if "midp" in case:
