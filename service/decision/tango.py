@@ -17,11 +17,14 @@ from scipy.special import ndtr, ndtri
 _EDGE = 1 - 1e-12
 
 
-def restricted_benefit(b: ArrayLike, c: ArrayLike, n: float, d0: float) -> NDArray[np.float64]:
-    """P(benefit) that is most likely when theta = d0: larger root of the score equation, at least -d0."""
+def restricted_benefit(b: ArrayLike, c: ArrayLike, n: ArrayLike, d0: float) -> NDArray[np.float64]:
+    """P(benefit) that is most likely when theta = d0: larger root of the score equation, at least -d0.
+
+    Elementwise, n > 0.
+    """
     harm, benefit = np.asarray(b, dtype=np.float64), np.asarray(c, dtype=np.float64)
-    square = 2.0 * n
-    linear = -(harm + benefit) + (2 * n - harm + benefit) * d0
+    square = 2.0 * np.asarray(n, dtype=np.float64)
+    linear = -(harm + benefit) + (square - harm + benefit) * d0
     constant = -benefit * d0 * (1 - d0)
     root = np.sqrt(np.maximum(linear**2 - 4 * square * constant, 0))
     # The two forms are one root; the second does not subtract nearly equal numbers when linear > 0.

@@ -19,6 +19,7 @@ from tests.benchmarks.completion import order_of_completion
 from tests.benchmarks.ends import ends
 from tests.benchmarks.ladders import four_tiers, one_tier
 from tests.benchmarks.load_runs import money, single_looks, slo
+from tests.benchmarks.naive import naive_looks
 from tests.benchmarks.rows import Row, Sizes
 from tests.benchmarks.strata import worst_stratum
 from tests.benchmarks.streams import boundary, clustered, clusters_to_pass, to_pass, to_reject
@@ -28,6 +29,7 @@ from tests.benchmarks.whole import whole
 
 PARTS = (
     boundary,
+    naive_looks,
     clustered,
     late_damage,
     order_of_completion,
