@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -48,17 +48,22 @@ class Covered(NamedTuple):
 
 def covering(coverage: Coverage) -> tuple[Covered, ...]:
     """Every stratum of the traffic, in its order; strata of the evidence alone are not told."""
+    return tuple(_covered(coverage, 0.0))
+
+
+def gaps(coverage: Coverage) -> tuple[Covered, ...]:
+    """Those of them that are gaps. Most of the hundreds of strata are rare, and a verdict makes none of these."""
+    return tuple(each for each in _covered(coverage, WORTH_COVERING) if each.gap)
+
+
+def _covered(coverage: Coverage, least_share: float) -> Iterator[Covered]:
     seen, counted = _by_dimension(coverage.traffic), _by_dimension(coverage.evidence)
-    return tuple(
-        Covered(
-            stratum=stratum,
-            traffic=requests,
-            evidence=coverage.evidence.get(stratum, 0),
-            traffic_share=_share(requests, seen[dimension_of(stratum)]),
-            evidence_share=_share(coverage.evidence.get(stratum, 0), counted[dimension_of(stratum)]),
-        )
-        for stratum, requests in coverage.traffic.items()
-    )
+    for stratum, requests in coverage.traffic.items():
+        dimension = dimension_of(stratum)
+        share = _share(requests, seen[dimension])
+        if share >= least_share:
+            evidence = coverage.evidence.get(stratum, 0)
+            yield Covered(stratum, requests, evidence, share, _share(evidence, counted[dimension]))
 
 
 @lru_cache(maxsize=4096)

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from service.decision.covering import LEAST_COVERAGE, WORTH_COVERING, covering
+from service.decision.covering import LEAST_COVERAGE, WORTH_COVERING, covering, gaps
 from service.decision.evidence import Coverage
+
+STRATA = ("short", "32k", "128k", "language=zh", "language=en", "turns=1")
 
 
 def test_shares_are_of_the_stratums_own_dimension() -> None:
@@ -41,3 +45,12 @@ def test_without_evidence_every_stratum_worth_covering_is_a_gap() -> None:
 
 def test_traffic_that_was_never_seen_has_no_strata() -> None:
     assert covering(Coverage(evidence={"short": 3})) == ()
+
+
+@given(
+    traffic=st.dictionaries(st.sampled_from(STRATA), st.integers(0, 2000)),
+    evidence=st.dictionaries(st.sampled_from(STRATA), st.integers(0, 2000)),
+)
+def test_gaps_are_those_of_every_stratum(traffic: dict[str, int], evidence: dict[str, int]) -> None:
+    coverage = Coverage(traffic=traffic, evidence=evidence)
+    assert gaps(coverage) == tuple(each for each in covering(coverage) if each.gap)

@@ -1,6 +1,7 @@
 """What is fixed, decided, measured and seen of one model, apart from its evidence, read by one statement.
 
-Eleven tables of a few rows each: asked one by one, a verdict would wait for the asking. Every member of the
+A dozen tables of a few rows each: asked one by one, a verdict would wait for the asking. Of two more it tells
+whether there is anything to ask them. Every member of the
 union has the columns of `_Fact`, and says in `what` which it is.
 """
 
@@ -39,6 +40,8 @@ from service.store.decided.interventions import Intervention, Kind
 from service.store.redis.capture import model_mark
 from service.store.redis.counters import Count, ledger_key, split_ledger_key
 from service.store.scored.leases import MOST_AWAITED, State
+from service.store.scored.units import Arm
+from service.store.sql.adjudication_tables import adjudication_labels
 from service.store.sql.schema import (
     approvals,
     captures,
@@ -51,7 +54,7 @@ from service.store.sql.schema import (
     measurements,
     routes,
 )
-from service.store.sql.tally_tables import takings
+from service.store.sql.tally_tables import takings, tallies
 from service.store.verdicts.epochs import Epochs
 from service.store.verdicts.measurements import Measurement
 from service.strata import TENANT
@@ -96,6 +99,10 @@ class LadderFacts:
     """Eligible requests by crossed stratum, from the mirror ledger."""
     taken: Mapping[str, int]
     """Captures taken up, by what a worker tells of them; the smallest tenants as `OTHERS`."""
+    labelled: bool
+    """Whether anybody labelled any pair."""
+    repeated: bool
+    """Whether candidates of the model were ever asked twice."""
 
 
 def read_facts(connection: Connection, model: str) -> LadderFacts:
@@ -118,6 +125,8 @@ def read_facts(connection: Connection, model: str) -> LadderFacts:
         awaited=awaited[0] if awaited else None,
         traffic={split_ledger_key(fact.name).detail: int(fact.whole or 0) for fact in found["traffic"]},
         taken=_taken(connection, model, found),
+        labelled=bool(found["labelled"]),
+        repeated=bool(found["repeated"]),
     )
 
 
@@ -227,6 +236,10 @@ def _union() -> CompoundSelect[Any]:
         .limit(MOST_TENANTS + 1)
         .subquery()
     )
+    labelled = select(adjudication_labels.c.item_id).limit(1).subquery()
+    repeated = (
+        select(tallies.c.tier).where(tallies.c.model == _MODEL, tallies.c.arm == Arm.REPEAT.value).limit(1)
+    ).subquery()
     of, plan, start = epochs.c, epoch_plans.c, epoch_starts.c
     hold, done, measured = holds.c, interventions.c, measurements.c
     return union_all(
@@ -282,6 +295,8 @@ def _union() -> CompoundSelect[Any]:
             takings.c.model == _MODEL, ~_OF_TENANT
         ),
         _member("tenant", largest, name=largest.c.stratum, whole=largest.c.amount),
+        _member("labelled", labelled),
+        _member("repeated", repeated),
     )
 
 

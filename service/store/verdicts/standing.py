@@ -202,7 +202,7 @@ def read_standing(
         facts = read_facts(connection, ladder.model)
         issued = facts.route or Route.only(ladder.model, ladder.baseline.name)
         route = _followed(ladder, issued)
-        seen = _look(connection, ladder, tiers, question, facts, route=route, now=now)
+        seen = _look(connection, ladder, question, facts, route=route, now=now)
     evidence = _fixed(db, ladder, seen, facts.epochs, question, now=now)
     evidence = with_skips(question.policy, evidence)
     verdicts = decide_ladder(question.policy, evidence)
@@ -258,7 +258,6 @@ def _by(decided: Intervention) -> str:
 def _look(
     connection: Connection,
     ladder: Ladder,
-    tiers: Sequence[Tier],
     question: Question,
     facts: LadderFacts,
     *,
@@ -269,13 +268,14 @@ def _look(
     model, baseline = ladder.model, ladder.baseline
     candidates = {
         tier.name: Place(tier.name, Arm.CANDIDATE.value, question.epoch_of(model, tier.name))
-        for tier in tiers
+        for tier in ladder.candidates
     }
     control = Place(baseline.name, Arm.CONTROL.value, question.epoch_of(model, baseline.name))
+    places = list(candidates.values())
     seen = read_counts(
         connection,
         model,
-        list(candidates.values()),
+        places,
         control,
         facts,
         policy=question.policy,
@@ -283,11 +283,11 @@ def _look(
         present=question.present,
     )
     measured = {key: found.measured(now=now) for key, found in facts.measurements.items()}
-    labels = labels_at(connection, model, list(candidates.values()), question.present)
-    energy = energies_at(connection, model, list(candidates.values()), control, question.present)
+    labels = labels_at(connection, model, places, question.present) if facts.labelled else {}
+    energy = energies_at(connection, model, places, control, question.present) if facts.repeated else {}
     can_run = bool(baseline.shadow) or question.control_on_serving or not route.weights.get(baseline.name)
     found = []
-    for tier in tiers:
+    for tier in ladder.candidates:
         place = candidates[tier.name]
         found.append(
             Evidence(
@@ -302,8 +302,8 @@ def _look(
                 strata=seen.strata[place],
                 strata_under_test=len(question.universe),
                 tenants=seen.tenants[place],
-                labels=labels[place],
-                energy=energy[place],
+                labels=labels.get(place, {}),
+                energy=energy.get(place, {}),
                 slo=measured.get((tier.name, place.epoch, Gate.SLO)),
                 money=measured.get((tier.name, place.epoch, Gate.MONEY)),
                 measured_within=question.measured_seconds,
