@@ -23,8 +23,8 @@ from sqlalchemy import (
     Text,
 )
 
-VERSION = 7
-UPGRADABLE = frozenset({3, 5, 6})
+VERSION = 8
+UPGRADABLE = frozenset({3, 5, 6, 7})
 """Older versions that `tiergate recount --upgrade` makes into this one."""
 
 metadata = MetaData()

@@ -80,4 +80,14 @@ takings = Table(
     sqlite_with_rowid=False,
 )
 
+traffic_before = Table(
+    # What a model's takings and ledger said of each stratum when an epoch of a tier began (`epochs`): what
+    # came since is the traffic that the epoch's evidence is compared with. Not counted from pairs.
+    "traffic_before",
+    metadata,
+    *_keyed("model", "tier", "epoch", "stratum"),
+    Column("amount", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 COUNTED_TABLES = (tallies, stratum_tallies, stratum_sums, tenant_tallies, takings)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Select, Text, bindparam, cast, func, select
+from sqlalchemy import ColumnElement, Connection, Select, Text, bindparam, cast, func, select
 
 from service.decision.evidence import Coverage
 from service.store.scored.evidence import Place, at_places, within
 from service.store.scored.units import Arm, Kind
 from service.store.sql.database import Database
 from service.store.sql.tally_tables import stratum_sums, tenant_tallies
-from service.store.verdicts.ladder_facts import OTHERS, LadderFacts, read_facts
+from service.store.verdicts.ladder_facts import LadderFacts, read_facts
+from service.store.verdicts.traffic_since import OTHERS, since_began
 from service.strata import TENANT
 
 
@@ -28,7 +29,7 @@ def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:
 def coverage_at(
     connection: Connection, model: str, places: Sequence[Place], facts: LadderFacts
 ) -> dict[Place, Coverage]:
-    """Requests by stratum, as they came and as they count.
+    """Requests by stratum, as they came since the epoch began and as they count.
 
     Crossed strata are compared with all traffic, which proxies count; those that only a worker can tell, and
     tenants, with all captures that were taken up. A request counts under several evaluators, and under recall
@@ -41,7 +42,8 @@ def coverage_at(
     for place, counts in _covered(connection, model, places):
         if place in evidence:
             evidence[place].update(counts)
-    return {place: Coverage(traffic=traffic, evidence=evidence[place]) for place in places}
+    came = since_began(connection, model, places, traffic, evidence)
+    return {place: Coverage(traffic=came[place], evidence=evidence[place]) for place in places}
 
 
 def _covered(
@@ -85,42 +87,38 @@ _COVERED_BY_PLACE = _by_place()
 def _units_by_tenant(
     connection: Connection, model: str, places: Sequence[Place], taken: Mapping[str, int]
 ) -> dict[Place, dict[str, int]]:
-    """What counts of each tenant in `taken`."""
+    """What counts of each tenant in `taken`, by its busiest evaluator."""
     found: dict[Place, dict[str, int]] = {place: {} for place in places}
     named = [name.partition("=")[2] for name in taken if name.startswith(f"{TENANT}=") and name != OTHERS]
-    asked = at_places(model, places)
-    by_evaluator: Counter[tuple[Place, str]] = Counter()
-    rows = connection.execute(_OF_TENANTS, {**asked, "tenants": named}).all()
-    for tier, arm, epoch, evaluator, tenant, number in rows:
-        place, name = Place(tier, arm, epoch), f"{TENANT}={tenant}"
-        if place not in found:
-            continue
-        if number:
-            found[place][name] = max(found[place].get(name, 0), int(number))
-        by_evaluator[place, evaluator] += int(number)
+    asked = {**at_places(model, places), "tenants": named}
+    rows = [
+        (Place(tier, arm, epoch), f"{TENANT}={tenant}", number)
+        for tier, arm, epoch, tenant, number in connection.execute(_OF_TENANTS, asked).all()
+    ]
     if OTHERS in taken:
-        for tier, arm, epoch, evaluator, number in connection.execute(_OF_ALL_TENANTS, asked):
-            place = Place(tier, arm, epoch)
-            rest = int(number) - by_evaluator[place, evaluator]
-            if rest and place in found:
-                found[place][OTHERS] = max(found[place].get(OTHERS, 0), rest)
+        others = connection.execute(_OF_OTHERS, asked).all()
+        rows += [(Place(tier, arm, epoch), OTHERS, number) for tier, arm, epoch, number in others]
+    for place, name, number in rows:
+        if number and place in found:
+            found[place][name] = int(number)
     return found
 
 
-_REQUESTS = (Kind.UNIT.value, Kind.FURTHER.value)
-"""Kinds that add up to the requests that count: one a conversation, and its further ones."""
-_BY_EVALUATOR = tuple(tenant_tallies.c[name] for name in (*Place._fields, "evaluator"))
-_OF_ALL_TENANTS: Select[Any] = (
-    select(*_BY_EVALUATOR, func.sum(tenant_tallies.c.amount))
-    .where(within(tenant_tallies), tenant_tallies.c.kind.in_(_REQUESTS))
-    .group_by(*_BY_EVALUATOR)
-)
-_OF_TENANTS: Select[Any] = (
-    select(*_BY_EVALUATOR, tenant_tallies.c.tenant, func.sum(tenant_tallies.c.amount))
-    .where(
-        within(tenant_tallies),
-        tenant_tallies.c.kind.in_(_REQUESTS),
-        tenant_tallies.c.tenant.in_(bindparam("tenants", expanding=True)),
-    )
-    .group_by(*_BY_EVALUATOR, tenant_tallies.c.tenant)
-)
+def _busiest(which: ColumnElement[bool], *apart: ColumnElement[Any]) -> Select[Any]:
+    """Requests that count of the busiest evaluator, at each place: one a conversation, and its further ones."""
+    place = [tenant_tallies.c[name] for name in Place._fields]
+    requests = tenant_tallies.c.kind.in_((Kind.UNIT.value, Kind.FURTHER.value))
+    by = (*place, *apart)
+    number = func.sum(tenant_tallies.c.amount).label("number")
+    summed = (
+        select(*by, number)
+        .where(within(tenant_tallies), requests, which)
+        .group_by(*by, tenant_tallies.c.evaluator)
+    ).subquery()
+    kept = [summed.c[column.name] for column in by]
+    return select(*kept, func.max(summed.c.number)).group_by(*kept)
+
+
+_NAMED = tenant_tallies.c.tenant.in_(bindparam("tenants", expanding=True))
+_OF_TENANTS = _busiest(_NAMED, tenant_tallies.c.tenant)
+_OF_OTHERS = _busiest(~_NAMED)

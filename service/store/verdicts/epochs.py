@@ -1,4 +1,5 @@
-"""What is fixed once in the life of an epoch: its number, the end of each criterion, its beginning.
+"""What is fixed once in the life of an epoch: its number, the end of each criterion, its beginning, with the
+traffic until then.
 
 An epoch is numbered at the first look that finds its minimum of pairs (statistics A5), and each criterion
 learns how many pairs it may ask for when it has its own (A13). Both are kept, so that coming back to an epoch
@@ -20,6 +21,7 @@ from service.store.decided.interventions import Intervention, Interventions, Kin
 from service.store.scored.units import Arm
 from service.store.sql.database import Database
 from service.store.sql.schema import epoch_plans, epoch_starts, epochs, units
+from service.store.verdicts.traffic_since import note_traffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,8 +152,8 @@ def fix(
                 known = epochs_of(connection, model)
             limits = limits_of(known.attempt(*look.key))
             _plan(db, connection, model, look, policy, limits, known.plans.get(look.key, {}))
-            if look.key not in known.starts:
-                _start(db, connection, model, look)
+            if look.key not in known.starts and _start(db, connection, model, look):
+                note_traffic(db, connection, model, *look.key)
         return epochs_of(connection, model)
 
 
@@ -193,7 +195,8 @@ def _plan(
         )
 
 
-def _start(db: Database, connection: Connection, model: str, look: Look) -> None:
+def _start(db: Database, connection: Connection, model: str, look: Look) -> bool:
+    """Whether it begins now."""
     first = connection.execute(
         select(units.c.taken_at)
         .where(
@@ -206,9 +209,11 @@ def _start(db: Database, connection: Connection, model: str, look: Look) -> None
         .order_by(units.c.taken_at)
         .limit(1)
     ).scalar()
-    if first is not None:
-        connection.execute(
-            db.insert(epoch_starts)
-            .values(model=model, tier=look.tier, epoch=look.epoch, first_pair_at=first)
-            .on_conflict_do_nothing()
-        )
+    if first is None:
+        return False
+    connection.execute(
+        db.insert(epoch_starts)
+        .values(model=model, tier=look.tier, epoch=look.epoch, first_pair_at=first)
+        .on_conflict_do_nothing()
+    )
+    return True

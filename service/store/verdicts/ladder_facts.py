@@ -57,12 +57,11 @@ from service.store.sql.schema import (
 from service.store.sql.tally_tables import takings, tallies
 from service.store.verdicts.epochs import Epochs
 from service.store.verdicts.measurements import Measurement
+from service.store.verdicts.traffic_since import OTHERS
 from service.strata import TENANT
 
 MOST_TENANTS = 50
 """Tenants that are told apart where coverage is concerned: no more can hold 2 % of the traffic each."""
-OTHERS = f"{TENANT}=(others)"
-"""All tenants beyond those, as one."""
 
 
 class _Fact(NamedTuple):
