@@ -108,6 +108,8 @@ def plan(scenario: Scenario, *, seed: int, repeats: int = 2000) -> Plan:
         seed=seed,
     ).slowest_of(scenario.criteria, seed + 1)
 
+    clean = zero_discordance_pairs(scenario.margin, alpha)
+
     def needed(pairs: float | None) -> int | None:
         return None if pairs is None else math.ceil(pairs * effect)
 
@@ -116,8 +118,8 @@ def plan(scenario: Scenario, *, seed: int, repeats: int = 2000) -> Plan:
         mean=needed(stopping.mean),
         median=needed(stopping.quantile(0.5)),
         quantile=needed(stopping.quantile(scenario.power)),
-        zero_discordance=zero_discordance_pairs(scenario.margin, alpha),
-        max_pairs=math.ceil(longest),
+        zero_discordance=clean,
+        max_pairs=max(math.ceil(longest), clean),
         simulated_epochs=repeats,
         seed=seed,
     )

@@ -154,7 +154,8 @@ def max_pairs(
     """N_max = 6 n90(psi_plan): where an epoch stops looking (A13). Fix it once, at the minimum of pairs.
 
     psi_plan = max(.01, discordance of the control, upper 95 % limit of the candidate's own). The count b + c
-    does not tell harm from benefit, so looking at it spends nothing.
+    does not tell harm from benefit, so looking at it spends nothing. At a margin near 1 one look takes fewer
+    pairs than the e-process takes of a tier without a discordant pair: that many may be asked for at least.
     """
     planned = max(LEAST_DISCORDANCE, control_discordance, discordance_limit(discordant, pairs))
     needed = fixed_pairs(
@@ -164,4 +165,9 @@ def max_pairs(
         power=0.9,
         design_effect=design_effect,
     )
-    return min(MOST_PAIRS, math.ceil(STOP_FACTOR * needed))
+    return min(MOST_PAIRS, max(math.ceil(STOP_FACTOR * needed), _clean_pairs(margin, alpha)))
+
+
+def _clean_pairs(margin: float, alpha: float) -> int:
+    """As `zero_discordance_pairs`; 0 where that is out of sight, and 6 n90 is far beyond."""
+    return pairs_to_pass(Differences.of({}), margin, -math.log(alpha)) or 0

@@ -71,3 +71,8 @@ def test_a_scenario_without_meaning_is_refused(wrong: dict[str, Any]) -> None:
 def test_a_plan_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r".+"):
         plan(Scenario(margin=0.01, discordance=0.02, **wrong), seed=1)
+
+
+def test_no_plan_stops_before_a_clean_tier_could_pass() -> None:
+    made = plan(Scenario(margin=0.999, discordance=0.0, alpha=1e-12), seed=1, repeats=50)
+    assert (made.fixed, made.zero_discordance, made.max_pairs) == (1, 5, 5)

@@ -167,3 +167,11 @@ def test_an_epoch_stops_at_six_times_its_planned_sample() -> None:
 def test_what_no_number_of_pairs_could_tell_apart_is_refused(margin: float, difference: float) -> None:
     with pytest.raises(ValueError, match="apart or more"):
         fixed_pairs(margin=margin, discordance=0.01, alpha=0.05, power=0.9, difference=difference)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 1e-12])
+@pytest.mark.parametrize("margin", [1e-6, 0.01, 0.5, 0.95, 0.999])
+def test_no_epoch_ends_before_a_clean_tier_could_pass(margin: float, alpha: float) -> None:
+    """One look may take a single pair at a margin near 1, where the e-process takes five."""
+    end = max_pairs(margin=margin, alpha=alpha, discordant=0, pairs=300)
+    assert end >= zero_discordance_pairs(margin, alpha)
