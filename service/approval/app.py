@@ -38,6 +38,7 @@ from service.approval.interventions import intervention_routes
 from service.approval.jobs import job_routes
 from service.approval.ladders import ladder_routes
 from service.approval.logs import log_routes
+from service.approval.lost import is_lost, told_by
 from service.approval.metrics import Meters, metrics_routes
 from service.approval.narrowing import narrow
 from service.approval.once import Once
@@ -91,9 +92,10 @@ def create_app(
         count=meters.count,
         failures=failures,
         front=shown,
+        is_lost=is_lost(app.router.routes),
     )
     app.add_middleware(TokenInPath)
-    install(app)
+    install(app, told_by(shown))
     described = "`tiergate token new` makes one; or a JSON Web Token of an issuer in `api.oidc`."
     bearer = Depends(HTTPBearer(auto_error=False, description=described))
     api = APIRouter(prefix=API, responses=REFUSALS, dependencies=[bearer])

@@ -11,13 +11,13 @@ Beside the members of the RFC (`type`, `title`, `status`, `detail`) stand `code`
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 
 from service.approval.problem_codes import title_of
 from service.store.sql.database import StoreUnusable
@@ -80,11 +80,16 @@ def problem_response(problem: Problem) -> JSONResponse:
     return JSONResponse(body, status_code=problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
-def install(app: FastAPI) -> None:
-    """Give every error of the app the one shape."""
+def install(app: FastAPI, lost: Callable[[Request, Problem], Response]) -> None:
+    """Give every error of the app the one shape; `lost` answers where nothing is, or is not to be had so."""
+
+    async def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return lost(request, _http_problem(request, error))
+
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(StoreUnusable, _on_store)
 
 
@@ -119,8 +124,7 @@ def _spell(errors: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"{place}: {', or '.join(asked)}" for place, asked in by_place.items()]
 
 
-async def _on_http(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
+def _http_problem(request: Request, error: HTTPException) -> Problem:
     codes = {
         400: ("invalid_request", "the body must be one JSON object in UTF-8"),
         404: ("not_found", "every path is listed at /docs"),
@@ -131,7 +135,7 @@ async def _on_http(request: Request, error: Exception) -> JSONResponse:
         404: f"there is nothing at {echo(request.scope['path'])}",
         405: f"{request.method} is not possible at {echo(request.scope['path'])}",
     }.get(error.status_code, str(error.detail))
-    return problem_response(Problem(error.status_code, code, message, hint=hint, headers=error.headers))
+    return Problem(error.status_code, code, message, hint=hint, headers=error.headers)
 
 
 async def _on_store(request: Request, error: Exception) -> JSONResponse:

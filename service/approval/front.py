@@ -58,6 +58,8 @@ class Front:
     neither store: that one is down may be what is wrong."""
     login: str = "/login"
     """Where whoever has no session is sent; a form may be sent there by anybody."""
+    lost: Callable[[Request, Problem], Response] = _for_programs
+    """What a browser is shown where nothing is, or nothing to look at; the door has let it in."""
 
 
 NO_FRONT = Front()

@@ -74,7 +74,12 @@ class Gatekeeper:
         failures: Failures,
         front: Front = NO_FRONT,
     ) -> None:
-        """`open_paths`, and the front's, are read by anybody, under any name: they tell nothing of models."""
+        is_lost: Callable[[Scope], bool] = lambda scope: False,
+        """`open_paths`, and the front's, are read by anybody, under any name: they tell nothing of models.
+
+        `is_lost` says of an address that nothing is there and that it is none of a program: a browser is told
+        so in a page, to which its session is good as to any other.
+        """
         self.app = app
         self._config = config
         self._find_caller = find_caller
@@ -83,6 +88,7 @@ class Gatekeeper:
         self._failures = failures
         self._front = front
 
+        self._is_lost = is_lost
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -100,9 +106,9 @@ class Gatekeeper:
                 self._count(scope, message["status"])
             await send(message)
 
-        head = _head(scope)
+        head = head_of(scope)
         try:
-            caller = await self._admit(head, scope["path"])
+            caller = await self._admit(head, scope)
             body = b"" if head.is_read else await self._body(head, receive, scope["path"])
         except Problem as problem:
             await self._refusal(problem, head, scope)(scope, receive, send_safely)
@@ -124,7 +130,7 @@ class Gatekeeper:
         """At a page a browser without a session is sent to log in, and shown a page of whatever else is
         wrong; programs, and pages that ask for themselves, are told as everywhere.
         """
-        page = self._front.is_page(scope["path"])
+        page = self._is_page(head, scope)
         if page and problem.status == 401:
             # No Basic challenge: a poll of a page whose session ended must not make a browser ask.
             problem.headers.pop("WWW-Authenticate", None)
@@ -138,11 +144,29 @@ class Gatekeeper:
             problem.headers["WWW-Authenticate"] = ASK_A_BROWSER
         return problem_response(problem)
 
-    async def _admit(self, head: Head, path: str) -> Caller:
-        anybody = Caller(name="anybody", scope=None)
+    def _onward(self, head: Head, scope: Scope) -> str:
+        """Where a log-in leads on to: what was asked for; of a form the page that it was sent from."""
+        if head.is_read:
+            return _with_query(scope["path"], scope["query_string"].decode("latin-1"))
+        for whole in head.all("referer"):
+            try:
+                page = urlsplit(whole)
+            except ValueError:
+                continue
+            if page.netloc.lower() in head.all("host") and self._front.is_shown(page.path):
+                # The notice of what was done a while ago is not told again.
+                query = [each for each in page.query.split("&") if not each.startswith("note=")]
+                return _with_query(page.path, "&".join(query))
+        return "/"
+
+    def _is_page(self, head: Head, scope: Scope) -> bool:
+        return self._front.is_page(scope["path"]) or (head.is_page and self._is_lost(scope))
+
+    async def _admit(self, head: Head, scope: Scope) -> Caller:
+        path, anybody = scope["path"], Caller(name="anybody", scope=None)
         if head.is_read and path in self._open_paths:
             return anybody
-        secret, page = credentials(head, path), self._front.is_page(path)
+        secret, page = credentials(head, path), self._is_page(head, scope)
         if secret is None or not head.is_read:
             # A read with a token is not what rebinding steals; everything else must use a name of ours.
             check_host(head, self._config.allowed_hosts)
@@ -215,7 +239,8 @@ class Gatekeeper:
         return bytes(body)
 
 
-def _head(scope: Scope) -> Head:
+def head_of(scope: Scope) -> Head:
+    """The head of a request, as the door reads it."""
     client = scope.get("client")
     return Head(
         method=scope["method"],

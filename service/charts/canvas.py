@@ -110,12 +110,14 @@ class Canvas:
         *,
         anchor: str = "start",
         room: float | None = None,
+        whole: str = "",
     ) -> None:
-        """A text on the base line `y`; cut to `room`, with the whole of it as a tip."""
+        """A text on the base line `y`, cut to `room`; a tip has what is missing of it, or of the `whole`."""
         text = visible(text)
         shown = text if room is None else fitted(text, room)
         where = {"x": place(x), "y": place(y)} | ({} if anchor == "start" else {"text-anchor": anchor})
-        element = self._add("text", style, where, "" if shown == text else text)
+        told = visible(whole) or text
+        element = self._add("text", style, where, "" if shown == told else told)
         if len(element):
             element[0].tail = shown
         else:
@@ -170,3 +172,16 @@ def fitted(text: str, room: float) -> str:
         if breadth(shown) <= room:
             return shown
     return "…"
+
+
+def wrapped(text: str, room: float, most: int) -> list[str]:
+    """The text in so many lines at most, broken after a blank or a sign where it can be."""
+    rest = visible(text)
+    lines: list[str] = []
+    while rest and len(lines) + 1 < most and breadth(rest) > room:
+        end = next((end for end in range(len(rest) - 1, 0, -1) if breadth(rest[:end]) <= room), 1)
+        parted = max((place + 1 for place in range(end) if rest[place] in " -_/.:"), default=0)
+        end = parted if parted > end // 2 else end
+        lines.append(rest[:end].rstrip())
+        rest = rest[end:].lstrip()
+    return [*lines, fitted(rest, room)]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from service.charts.canvas import Canvas, breadth
 from service.charts.chart import Draw
-from service.charts.frame import LINE
+from service.charts.frame import LINE, tick
 from service.charts.scale import Scale, written
 
 ROW = 46.0
@@ -75,7 +75,7 @@ def forest(
         marks = scale.ticks(4 if narrow else 6)
         for number, text in zip(marks, written(marks), strict=True):
             canvas.line(scale(number), bottom, scale(number), bottom + 4, "axis")
-            canvas.word(scale(number), bottom + 17, text, "tick", anchor="middle")
+            tick(canvas, scale(number), bottom + 17, text)
         canvas.word(right, bottom + 17 + LINE, x_name, "axis-name", anchor="end", room=width - 16)
         return canvas
 

@@ -97,11 +97,16 @@ def framed(
     for number, text in zip(marks_x, _texts(marks_x, x), strict=True):
         column = frame.x(number)
         canvas.line(column, frame.bottom, column, frame.bottom + 4, "axis")
-        half = breadth(text) / 2
-        canvas.word(min(max(column, half), width - half), frame.bottom + 17, text, "tick", anchor="middle")
+        tick(canvas, column, frame.bottom + 17, text)
     canvas.line(frame.left, frame.bottom, frame.right, frame.bottom, "axis")
     canvas.word(frame.right, frame.bottom + 17 + LINE, x.name, "axis-name", anchor="end", room=width - 20)
     return frame
+
+
+def tick(canvas: Canvas, column: float, base: float, text: str) -> None:
+    """A number below its place on an axis, and never beyond the canvas."""
+    half = breadth(text) / 2
+    canvas.word(min(max(column, half), canvas.width - half), base, text, "tick", anchor="middle")
 
 
 def upright(frame: Frame, number: float, label: str, style: str = "limit") -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from service.charts.canvas import Canvas
 from service.charts.chart import Draw
-from service.charts.frame import LINE
+from service.charts.frame import LINE, tick
 from service.charts.scale import Scale, spread, written
 
 ROW = 34.0
@@ -60,7 +60,7 @@ def waterfall(steps: Sequence[Step], *, x_name: str, nothing: str = "") -> Draw:
         marks = scale.ticks(4 if narrow else 6)
         for number, text in zip(marks, written(marks), strict=True):
             canvas.line(scale(number), top, scale(number), bottom, "grid")
-            canvas.word(scale(number), bottom + 17, text, "tick", anchor="middle")
+            tick(canvas, scale(number), bottom + 17, text)
         for order, (step, (begin, end)) in enumerate(zip(steps, ends, strict=True)):
             y = top + order * row_height
             bar = y + (20 if narrow else 7)

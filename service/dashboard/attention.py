@@ -17,6 +17,8 @@ from service.store.outgoing.webhooks import PREFIX
 from service.store.traffic.account import LedgerAccount
 from service.store.verdicts.standing import Rung, RungState, Standing
 
+SOON_SECONDS = 3 * 86_400.0
+"""Before the end of an approval."""
 LEAST_LOST = 0.001
 """Of the requests that were to be captured: a loss below that is told by the ledger alone."""
 _ORDER = ("bad", "wait", "good")
@@ -50,13 +52,14 @@ class Known:
 
 
 def matters(
-    models: Sequence[Known], callbacks: Mapping[tuple[str, CallbackState], int]
+    models: Sequence[Known], callbacks: Mapping[tuple[str, CallbackState], int], *, now: float
 ) -> tuple[Matter, ...]:
     """The worst first; within that, model by model along the ladder, and last what harms no client."""
     found: list[Matter] = []
     for known in models:
         found += _of_route(known.standing)
-        found += [matter for rung in known.standing.rungs for matter in _of_rung(known.standing, rung)]
+        for rung in known.standing.rungs:
+            found += _of_rung(known.standing, rung, now=now)
         found += [*_of_ledger(known), *_of_job(known), *_of_labels(known)]
     found += _given_up(callbacks)
     return tuple(sorted(found, key=lambda matter: _ORDER.index(matter.tone)))
@@ -71,7 +74,7 @@ def _of_route(standing: Standing) -> Iterator[Matter]:
         yield Matter(kind="void_route", tone="bad", href=rolled_back(model, tier), numbers=numbers)
 
 
-def _of_rung(standing: Standing, rung: Rung) -> Iterator[Matter]:
+def _of_rung(standing: Standing, rung: Rung, *, now: float) -> Iterator[Matter]:
     model, tier = standing.ladder.model, rung.tier.name
     href = address("/tier", model=model, tier=tier)
     named = {"model": model, "tier": tier}
@@ -84,6 +87,9 @@ def _of_rung(standing: Standing, rung: Rung) -> Iterator[Matter]:
     if rung.state is RungState.EXPIRED and rung.approval is not None:
         until = day(rung.approval.expires_at)
         yield Matter(kind="expired", tone="wait", href=href, numbers={**named, "at": until})
+    ends = rung.approval.expires_at if rung.approved and rung.approval is not None else None
+    if ends is not None and ends - now <= SOON_SECONDS:
+        yield Matter(kind="expiring", tone="wait", href=href, numbers={**named, "at": day(ends)})
     if any(hold.kind is HoldKind.FROZEN for hold in rung.held):
         yield Matter(kind="frozen", tone="wait", href=href, numbers=named)
     if rung.state is RungState.ACCEPT and not rung.barred:

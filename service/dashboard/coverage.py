@@ -12,6 +12,10 @@ from service.decision.covering import Covered, covering
 from service.report.words import Words
 from service.store.verdicts.standing import Standing
 
+DATA = (
+    *("stratum", "tier", "traffic_requests", "traffic_share", "evidence_requests", "evidence_share"),
+    "gap",
+)
 MOST_DRAWN = 24
 """Strata beyond stand in the table and in the download alone."""
 
@@ -51,7 +55,13 @@ def coverage_chart(tiers: Sequence[TierCoverage], say: Words) -> Chart:
     ]
     names = [each.tier for each in tiers]
     return chart(
-        heat(drawn, [say("ledger.traffic"), *names], nothing=say("ledger.no_traffic")),
+        heat(
+            drawn,
+            [say("ledger.traffic"), *names],
+            legend=[(0.0, say("ledger.shade_covered")), (1.0, say("ledger.shade_gap"))],
+            again=1,
+            nothing=say("ledger.no_traffic"),
+        ),
         name="coverage",
         title=say("ledger.coverage_chart"),
         text=_in_words(tiers, strata, say),
@@ -66,6 +76,18 @@ def coverage_chart(tiers: Sequence[TierCoverage], say: Words) -> Chart:
             ),
         ),
         rows=[_row(each, tiers, say) for each in strata],
+        data=[
+            DATA,
+            *(
+                (
+                    *(found.stratum, tier.tier, found.traffic, found.traffic_share),
+                    *(found.evidence, found.evidence_share, "yes" if found.gap else "no"),
+                )
+                for each in strata
+                for tier in tiers
+                if (found := tier.of(each.stratum)) is not None
+            ),
+        ],
     )
 
 

@@ -1,4 +1,4 @@
-"""Numbers, times and shares as people read them, with their units."""
+"""Numbers, times and shares as people read them, with their units; a page writes them as reports do."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 from markupsafe import Markup
 
 from service import moments
+from service.report import writing
 from service.report.words import Words
 
-NONE = "–"
+NONE = writing.NONE
 """Where there is no number."""
 
 
 def points(share: float | None) -> str:
     """A share in percentage points with its sign."""
-    return NONE if share is None else f"{100 * share:+.2f} pp"
+    return writing.or_none(share, writing.points)
 
 
 def percent(share: float | None, digits: int = 1) -> str:
@@ -24,15 +25,23 @@ def percent(share: float | None, digits: int = 1) -> str:
 
 
 def count(number: int | None) -> str:
-    """A whole number, with a thin space between thousands."""
-    return NONE if number is None else f"{number:,}".replace(",", "\u202f")
+    """A whole number, with thousands apart."""
+    return NONE if number is None else writing.count(number)
 
 
 def milliseconds(seconds: float | None) -> str:
     """A latency."""
-    if seconds is None:
-        return NONE
-    return f"{1000 * seconds:.0f} ms" if seconds < 10 else f"{seconds:.1f} s"
+    return writing.or_none(seconds, writing.time)
+
+
+def rate(per_second: float | None) -> str:
+    """Requests a second."""
+    return writing.or_none(per_second, writing.rate)
+
+
+def speed(per_second: float | None) -> str:
+    """Tokens a second."""
+    return writing.or_none(per_second, writing.speed)
 
 
 def moment(seconds: float | None) -> str:

@@ -10,10 +10,10 @@ from starlette.routing import BaseRoute
 
 from service.approval.job_schemas import BlockOut
 from service.approval.jobs import block_out, find_job
-from service.charts.chart import Chart, chart
+from service.charts.chart import Chart, Datum, chart
 from service.charts.curve import CurvePoint, Reference, Series, curve
 from service.dashboard import render
-from service.dashboard.formats import NONE, milliseconds
+from service.dashboard.formats import NONE, milliseconds, rate
 from service.dashboard.jobs import STATE_TONES
 from service.dashboard.sentences import sentences
 from service.dashboard.site import Site
@@ -24,6 +24,10 @@ from service.store.load.jobs import Job
 from service.store.load.load_blocks import Block, read_blocks
 
 SHOWN_TONES = {"passed": "good", "failed": "bad", "undecided": "wait"}
+DATA = (
+    *("block", "part", "tier", "begun_after_s", "requests_per_s", "at_once", "offered", "met_slo"),
+    *("goodput_tok_per_s", "ttft_p95_ms", "tpot_p95_ms", "counts"),
+)
 BLOCK_TONES = {"done": "good", "abandoned": "bad"}
 
 
@@ -108,6 +112,16 @@ def _chart(job: Job, blocks: Sequence[Block], say: Words) -> Chart:
         text=say("job.in_words", blocks=len(measured), limit=milliseconds(limit)),
         head=tuple(say(f"job.{name}") for name in ("number", "part", "tier", "load", "met", "ttft", "tpot")),
         rows=[_row(told, say) for _, told in measured],
+        data=[DATA, *(_data(block, told, begun) for block, told in measured)],
+    )
+
+
+def _data(block: Block, told: BlockOut, begun: float) -> Sequence[Datum]:
+    times = (None if each is None else 1e3 * each for each in (told.ttft_p95, told.tpot_p95))
+    return (
+        *(told.number, told.part, told.tier, (block.started_at or begun) - begun),
+        *(told.rate, told.concurrency),
+        *(told.offered, told.passed, told.goodput, *times, "no" if told.invalid else "yes"),
     )
 
 
@@ -127,4 +141,4 @@ def load_of(told: BlockOut, say: Words) -> str:
     """Requests a second, or how many at once."""
     if told.rate is None:
         return say("job.at_once", concurrency=told.concurrency)
-    return f"{told.rate:.3g} req/s"
+    return rate(told.rate)

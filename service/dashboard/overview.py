@@ -20,6 +20,8 @@ from service.store.outgoing.callbacks import count_callbacks
 from service.store.scored.latest import latest_pairs
 from service.store.verdicts.standing import Rung, RungState, Standing, read_account
 
+MOST_OPEN = 12
+"""Of what needs a person; the rest is folded, so that the ladders are not out of sight."""
 TONES = {
     RungState.BASELINE: "",
     RungState.SHADOWING: "wait",
@@ -58,7 +60,8 @@ def overview_routes(site: Site) -> Sequence[BaseRoute]:
         return site.page(
             visit,
             "overview.html",
-            matters=matters(known, callbacks),
+            matters=matters(known, callbacks, now=visit.now),
+            most_open=MOST_OPEN,
             models=[(each, steps_of(each.standing, _latest(site, each.standing))) for each in known],
             upcoming=upcoming(desk, visit.now),
         )

@@ -18,6 +18,7 @@ from service.approval.errors import Problem, echo
 from service.charts.canvas import visible
 from service.charts.chart import Chart
 from service.dashboard import formats
+from service.report import writing
 
 PAGES = Path(__file__).parent / "pages"
 POLICY = (
@@ -36,9 +37,10 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
 _UNIT = r"(?: ?(?:%|pp|ms|s|h|min|d|tok/s|req/s|[A-Z]{3}))?"
 _NUMBER = re.compile(
-    rf"[+-][\d.,\u202f]+{_UNIT}(?: (?:to |\[)[-+\u2212\d., \u202f]+{_UNIT}\]?{_UNIT})?(?: \([\d.]+ %\))?"
+    rf"[+-][\d.,]+{_UNIT}(?: (?:to |\[)[-+\u2212\d., ]+{_UNIT}\]?{_UNIT})?(?: \([\d.]+ %\))?"
 )
 """One with a sign, its unit, its limits and their level."""
+_PLAIN = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]\d+)?")
 
 
 @cache
@@ -60,11 +62,15 @@ def environment() -> Environment:
         "moment": formats.moment,
         "day": formats.day,
         "timed": formats.timed,
+        "rate": formats.rate,
+        "speed": formats.speed,
         "drawn": Markup,
         "coded": coded,
     }
     return made
 
+        "glued": glued,
+        "verbatim": escape,
 
 def shown(told: object) -> object:
     """A text with what is not seen in it spelled out, such as controls and marks of direction."""
@@ -74,6 +80,11 @@ def shown(told: object) -> object:
 def coded(told: object) -> Markup:
     """A text in which what stands in backquotes is code: commands, keys."""
     return Markup(_CODED.sub(r"<code>\1</code>", str(escape(shown(told)))))
+def glued(told: object) -> object:
+    """A text in which a number stays with its unit and its limits; markup of ours as it is."""
+    return writing.glued(visible(told)) if isinstance(told, str) and not isinstance(told, Markup) else told
+
+
 
 
 def answer(template: str, context: Mapping[str, object], *, status: int, known: str | None) -> Response:
@@ -91,7 +102,8 @@ def download(charts: Sequence[Chart], name: str) -> Response:
     """The numbers of the chart of that name; 404 where the page has none of it."""
     for each in charts:
         if each.name == name:
-            return attached(csv_of(each.head, each.rows), "text/csv; charset=utf-8", f"{name}.csv")
+            head, *rows = each.data or (each.head, *each.rows)
+            return attached(csv_of(head, rows), "text/csv; charset=utf-8", f"{name}.csv")
     raise Problem(
         404, "not_found", f"the page has no chart called {echo(name)}", hint="follow a link of the page"
     )
@@ -116,4 +128,5 @@ def csv_of(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _guarded(cell: str) -> str:
     """Numbers with a sign stay as they are."""
-    return f"'{cell}" if cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell) else cell
+    numeric = _NUMBER.fullmatch(cell) or _PLAIN.fullmatch(cell)
+    return f"'{cell}" if cell.startswith(_FORMULA) and not numeric else cell

@@ -11,8 +11,9 @@ from starlette.responses import Response
 from service.approval.errors import Problem, echo
 from service.approval.jobs import find_job
 from service.approval.reports import written_report
-from service.charts.chart import Chart, chart
+from service.charts.chart import Chart, Datum, chart
 from service.charts.curve import CurvePoint, Series, curve
+from service.dashboard import formats
 from service.dashboard.sentences import sentences
 from service.dashboard.site import Site
 from service.dashboard.visit import Visit
@@ -190,7 +191,7 @@ def _chart(reports: Sequence[Report], name: str, say: Words, told: Words) -> Cha
         curve(
             series,
             x_name=say("beside.axis"),
-            y_name=unit,
+            y_name=say("beside.axis_figure", figure=told(f"figure.{name}"), unit=unit),
             x_from_zero=True,
             y_from_zero=False,
             nothing=say("beside.not_measured"),
@@ -200,7 +201,21 @@ def _chart(reports: Sequence[Report], name: str, say: Words, told: Words) -> Cha
         text=say("beside.in_words", runs=len(reports), last=last),
         head=(say("jobs.run"), *tiers),
         rows=rows,
+        data=[
+            ("run", "began_at", "tier", "figure", "value", "lower", "upper", "level", "unit"),
+            *(
+                (report.run.id, formats.stamp(report.run.began_at), tier, name, *_data(figure, scale), unit)
+                for tier in tiers
+                for report, figure in zip(reports, found[tier], strict=True)
+                if figure is not None
+            ),
+        ],
     )
+
+
+def _data(figure: Figure, scale: float) -> Sequence[Datum]:
+    told = figure.times(scale)
+    return told.value, told.lower, told.upper, told.level
 
 
 def _point(days: float, figure: Figure | None, scale: float) -> CurvePoint:

@@ -25,6 +25,7 @@ from service.dashboard.sentences import preferred, sentences
 from service.dashboard.sessions import NAME, SECURE_NAME, Session, Sessions
 from service.dashboard.static import ASSETS, asset_routes, asset_url
 from service.dashboard.visit import Form, Visit, address
+from service.report import reasons
 from service.report.words import Language
 from service.store.sql.database import StoreUnusable
 
@@ -34,16 +35,16 @@ LANGUAGE = "tiergate_language"
 """A cookie: which language somebody chose."""
 LOGIN, LOGOUT = "/login", "/logout"
 LOGIN_ELSEWHERE, LOGIN_BACK = "/login/oidc", "/login/oidc/back"
-NAVIGATION = (
-    ("overview", "/"),
-    ("pairs", "/pairs"),
-    ("adjudicate", "/adjudicate"),
-    ("ledger", "/ledger"),
-    ("capacity", "/capacity"),
-    ("jobs", "/jobs"),
-    ("log", "/log"),
-)
-"""Name of the sentence, and path."""
+NAVIGATION = {
+    "overview": ("/", "/tier"),
+    "pairs": ("/pairs", "/pair"),
+    "adjudicate": ("/adjudicate",),
+    "ledger": ("/ledger",),
+    "capacity": ("/capacity",),
+    "jobs": ("/jobs", "/job", "/report"),
+    "log": ("/log",),
+}
+"""By the name of its sentence: the page's path first, then those of pages that belong to it."""
 
 NOBODY = Caller(name="anybody", scope=None)
 
@@ -152,10 +153,13 @@ class Site:
             "address": address,
             "asset": asset_url,
             "span": lambda seconds: formats.span(say, seconds),
+            "action": partial(stated.action, say),
             "in_words": partial(stated.in_words, visit.language),
+            "said": partial(reasons.in_words, visit.language),
             "held_because": partial(stated.held_because, visit.language),
             "because": partial(stated.because, visit.language),
-            "navigation": NAVIGATION,
+            "navigation": {name: paths[0] for name, paths in NAVIGATION.items()},
+            "part": part_of(visit.path),
             "charts": {each.name: each for each in charts},
             "scopes": {scope.value: scope for scope in Scope},
             "note": visit.asked("note"),
@@ -195,6 +199,12 @@ class Site:
             models=(),
         )
         return self.refused(visit, problem)
+
+    def lost(self, request: Request, problem: Problem) -> Response:
+        """What somebody is shown who came to no page of ours."""
+        hint = "follow a link of the overview"
+        told = Problem(problem.status, problem.code, problem.message, hint=hint, headers=problem.headers)
+        return self.refused(self.visit(request), told)
 
     def with_session(self, answered: Response, session: Session | None) -> Response:
         """The answer with the session's cookie; None takes it away."""
@@ -263,10 +273,19 @@ def dashboard(
     )
 
 
+        lost=site.lost,
 def _language(request: Request) -> Language:
     """As asked for, else as chosen before, else as the browser prefers."""
     for text in (request.query_params.get("lang"), request.cookies.get(LANGUAGE)):
         if text in set(Language):
+def part_of(path: str) -> str:
+    """Which entry of the navigation a page belongs to; empty for none."""
+    for name, paths in NAVIGATION.items():
+        if any(path == each or (each != "/" and path.startswith(f"{each}/")) for each in paths):
+            return name
+    return ""
+
+
             return Language(text)
     return preferred(request.headers.get("accept-language", ""))
 

@@ -1,4 +1,4 @@
-"""Reasons as pages show them: ours in the reader's language, those that somebody gave as they are."""
+"""Reasons and decisions as pages tell them: ours in the reader's language, what somebody wrote as it is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from service.charts.canvas import visible
 from service.report import reasons
-from service.report.words import Language
+from service.report.words import Language, Words
 from service.store.decided.decision_reading import NO_REASON, given, shortened, whole_why
 from service.store.decided.decisions import Entry
 from service.store.decided.holds import Hold, HoldKind
@@ -16,6 +16,11 @@ def in_words(language: Language, text: str) -> str:
     """A reason of ours; marked as English where it has no form in the reader's language."""
     found, spoken = reasons.in_words(language, text)
     return found if spoken is language else _marked(found, spoken)
+
+
+def action(say: Words, name: str) -> str:
+    """What the decision log calls so, in words; a name that is none of ours as it is."""
+    return say.known(f"action.{name}", name.replace("_", " "))
 
 
 def held_because(language: Language, hold: Hold) -> str:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from service.charts import STYLE
 from service.charts.canvas import visible
+from service.report import writing
 from service.report.blocks import Page
 
 PAGES = Path(__file__).parent / "pages"
@@ -57,18 +58,10 @@ def _template() -> Template:
     return environment.get_template("report.html")
 
 
-_GLUED = re.compile(
-    r"(?<=[\d\]]) (?=(?:pp|ms|µs|s|h|min|tok|tok/s|req/s)\b|%|/ )"
-    r"|(?<=\b[A-Z]{3}) (?=\d)"
-    r"|(?<=\[)[^\[\]]{1,60}(?=\])"
-)
-"""Where a line must not break: between a number and its unit, and within limits."""
-
-
 def _shown(told: object) -> object:
     if not isinstance(told, str) or isinstance(told, Markup):
         return told
-    return _GLUED.sub(lambda found: found[0].replace(" ", "\u00a0"), visible(told))
+    return writing.glued(visible(told))
 
 
 def _lines(text: str) -> list[str]:

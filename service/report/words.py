@@ -1,17 +1,21 @@
 """Every sentence of a report, by name, in each language; a sentence is written with its numbers.
 
+`{count:pair|pairs}` stands for the word before the bar where the number is 1, else for the one after it.
+
 The catalogue is `catalogue/LANGUAGE.toml`, one table a section. All languages have the same names and the
 same numbers in each sentence: tests hold them to it.
 """
 
 from __future__ import annotations
 
+import string
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 CATALOGUE = Path(__file__).parent / "catalogue"
 
@@ -37,11 +41,24 @@ class Words:
 
     def __call__(self, name: str, /, **numbers: object) -> str:
         """The sentence with its numbers; KeyError for a name, or a number, that is missing."""
-        return self.sentences[name].format_map(numbers)
+        return _FORMS.vformat(self.sentences[name], (), numbers)
 
     def known(self, name: str, otherwise: str) -> str:
         """The word for a name that is not ours, such as a reason for skipping; else that name itself."""
         return self.sentences.get(name, otherwise)
+
+
+class _Forms(string.Formatter):
+    """Writes numbers, and words in the form that a number asks for."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        one, bar, several = format_spec.partition("|")
+        if bar:
+            return one if str(value) == "1" else several
+        return str(format(value, format_spec))
+
+
+_FORMS = _Forms()
 
 
 @cache

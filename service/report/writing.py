@@ -155,3 +155,16 @@ def _together(value: str, lower: str, upper: str) -> str:
 def or_none(told: float | None, write: Write) -> str:
     """A number, or a dash."""
     return NONE if told is None else write(told)
+
+
+_GLUED = re.compile(
+    r"(?<=[\d\]]) (?=(?:pp|ms|µs|s|h|min|tok|tok/s|req/s)\b|%|/ )"
+    r"|(?<=\b[A-Z]{3}) (?=\d)"
+    r"|(?<=\[)[^\[\]]{1,60}(?=\])"
+)
+"""Where a line must not break: between a number and its unit, and within limits."""
+
+
+def glued(text: str) -> str:
+    """The text, in which no line breaks within a number with its unit and limits."""
+    return _GLUED.sub(lambda found: found[0].replace(" ", "\u00a0"), text)

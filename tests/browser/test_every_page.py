@@ -20,6 +20,8 @@ from tests.browser.watched import Watched, watched
 WIDTHS = {"en": (1440, 390), "zh": (390, 1440)}
 """By language; at the first one the page is loaded and asked whether everybody can use it."""
 LIGHTS = {"en": "light", "zh": "dark"}
+ZOOMED = {"width": 320, "height": 256}
+"""A window of 1280 by 1024 at 400 %."""
 MOST_WORDS = 12
 """That only script shows: how to label by keys, which no page without script can."""
 ALIVE = (
@@ -76,8 +78,13 @@ def test_a_page_is_whole_quiet_and_usable_by_everybody(
         page.set_viewport_size({"width": width, "height": 900})
         page.screenshot(path=pictures / f"{place}-{width}-{LIGHTS[language]}-{language}.png", full_page=True)
         assert wide(page) == "", f"at {width} px"
+        assert crowded(page) == [], f"at {width} px"
         if width == WIDTHS[language][0]:
             assert grave(page) == []
+    if language == "zh" and place != "adjudicate":  # there the rubric is the operator's own
+        assert left_in_english(page) == []
+    page.set_viewport_size(ZOOMED)
+    assert wide(page) == "", "at 400 %"
     refused = f"the server responded with a status of {answer.status}"
     assert [told for told in seen.complaints if place not in REFUSED or refused not in told] == []
 
@@ -110,6 +117,54 @@ def wide(page: Page) -> str:
         }"""
     )
     return str(found)
+
+
+def crowded(page: Page) -> list[str]:
+    """Words of charts that lie upon one another, or leave their drawing."""
+    found = page.evaluate(
+        """() => [...document.querySelectorAll("svg.chart-drawing")].flatMap((drawing) => {
+            const whole = drawing.getBoundingClientRect();
+            if (!whole.width) return [];
+            const words = [...drawing.querySelectorAll("text")].map((each) => {
+                const said = [...each.childNodes].filter((node) => node.nodeType === 3);
+                return [said.map((node) => node.data).join(""), each.getBoundingClientRect()];
+            });
+            const out = words.filter(([, at]) => at.left < whole.left - 2 || at.right > whole.right + 2
+                || at.top < whole.top - 2 || at.bottom > whole.bottom + 2)
+                .map(([said]) => `leaves it: ${said}`);
+            const on = words.flatMap(([said, at], place) => words.slice(place + 1).filter(([, other]) =>
+                Math.min(at.right, other.right) - Math.max(at.left, other.left) > 1
+                && Math.min(at.bottom, other.bottom) - Math.max(at.top, other.top) > 2)
+                .map(([other]) => `${said} | ${other}`));
+            const name = drawing.querySelector("title").textContent;
+            return [...out, ...on].map((each) => `${name}: ${each}`);
+        })"""
+    )
+    return [str(each) for each in found]
+
+
+def left_in_english(page: Page) -> list[str]:
+    """Three English words in a row on a page in another language, outside of code and of what is marked."""
+    found = page.evaluate(
+        """() => {
+            const english = /[A-Za-z][a-z]+(?:[ ,;:]+[a-z]{2,}){2,}/;
+            const apart = "code, pre, kbd, script, style, .captured, .spelled";
+            const ours = (at) => !at.closest(apart) && at.closest("[lang]").lang.startsWith("zh");
+            const told = [];
+            const walk = document.createTreeWalker(document.documentElement, NodeFilter.SHOW_TEXT);
+            while (walk.nextNode()) {
+                const at = walk.currentNode.parentElement;
+                if (ours(at)) told.push(walk.currentNode.data);
+            }
+            for (const name of ["aria-label", "title", "placeholder", "data-label"]) {
+                for (const each of document.querySelectorAll(`[${name}]`)) {
+                    if (ours(each)) told.push(each.getAttribute(name));
+                }
+            }
+            return told.filter((each) => english.test(each)).map((each) => each.trim().slice(0, 200));
+        }"""
+    )
+    return sorted({str(each) for each in found})
 
 
 def grave(page: Page) -> list[str]:

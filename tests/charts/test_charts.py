@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from service.charts import STYLE
+from service.charts.canvas import breadth, wrapped
 from service.charts.chart import NARROW, WIDE, Draw, chart
 from service.charts.curve import CurvePoint, Reference, Series, curve
 from service.charts.distribution import Spread, distribution
@@ -60,7 +61,16 @@ ACCOUNT = Amount(
     ),
 )
 LOOKS = [LookPoint(at=n, estimate=0.001, lower=-1 / n, upper=1 / n) for n in (10, 100, 1000)]
-AS_THEY_ARE = {"c-legend", "c-number", "c-fill", "c-on-none", "c-on-even", "c-on-hot4", "c-on-cold2"}
+AS_THEY_ARE = {
+    "c-legend",
+    "c-number",
+    "c-fill",
+    "c-on-none",
+    "c-on-even",
+    "c-on-hot2",
+    "c-on-hot4",
+    "c-on-cold2",
+}
 """Words and marks that look as everything on a chart does."""
 EVERY: dict[str, Draw] = {
     "forest": a_forest(
@@ -101,6 +111,12 @@ EVERY: dict[str, Draw] = {
             ("en/1k", [Cell(text="0.0"), Cell(text="-0.4", share=-0.5)]),
         ],
         ["a", "b"],
+        legend=[(0.0, "alike"), (1.0, "harm")],
+    ),
+    "heat of many": heat(
+        [(f"stratum {row}", [Cell(text="! 12.3 %", share=0.5)] * 13) for row in range(3)],
+        ["traffic", *(f"w4a16-fp8kv-g128-{tier}" for tier in range(12))],
+        again=1,
     ),
 }
 NOTHING: dict[str, Callable[[str], Draw]] = {
@@ -304,3 +320,52 @@ def test_a_heat_map_shades_by_how_much_it_speaks_of_harm() -> None:
 def test_a_row_of_a_heat_map_that_is_too_short_is_refused() -> None:
     with pytest.raises(ValueError, match="1 cells for 2 columns"):
         heat([("a", [None])], ["x", "y"])
+
+
+def test_columns_of_a_heat_map_that_have_no_room_stand_in_a_band_below() -> None:
+    wide, narrow = both(EVERY["heat of many"])
+    for root, least in ((wide, 2), (narrow, 3)):
+        told = words(root)
+        bands = told.count("stratum 0")
+        assert bands >= least
+        assert told.count("traffic") == bands, "what every band begins with"
+        cells = of_class(root, "cell")
+        assert len(cells) == 3 * (12 + bands)
+        assert all("…" not in text for text in told if "%" in text), "a number that is cut is another one"
+        for cell in cells:
+            assert float(cell.get("width", 0)) >= breadth("! 12.3 %")
+
+
+def test_columns_that_belong_together_are_not_parted() -> None:
+    rows = [("stratum", [Cell(text=f"+{number}.0") for number in range(14)])]
+    columns = [name for pair in range(7) for name in (f"criterion {pair}", f"A/A {pair}")]
+    for root in both(heat(rows, columns, together=2)):
+        lines: dict[str, list[str]] = {}
+        for each in of_class(root, "axis-name"):
+            whole = each.findtext("title") or each.text or ""
+            lines.setdefault(each.get("y", ""), []).append(whole)
+        for pair in range(7):
+            assert any({f"criterion {pair}", f"A/A {pair}"} <= set(names) for names in lines.values()), lines
+
+
+def test_a_name_is_broken_where_it_can_be_and_cut_where_it_must() -> None:
+    assert wrapped("w4a16", 100, 2) == ["w4a16"]
+    assert wrapped("w4a16-fp8kv", breadth("w4a16-f"), 2) == ["w4a16-", "fp8kv"]
+    first, second = wrapped("x" * 200, 60, 2)
+    assert breadth(first) <= 60
+    assert second.endswith("…")
+
+
+def test_a_file_has_plain_numbers_and_nothing_where_there_is_none() -> None:
+    made = chart(
+        EVERY["flow"],
+        name="f",
+        title="",
+        text="",
+        head=["a"],
+        rows=[["1 %"]],
+        data=[("share", "n"), (0.1 + 0.2, 1_000_000), (None, 3), (-1e-7, "x")],
+    )
+    assert made.data == (("share", "n"), ("0.3", "1000000"), ("", "3"), ("-1e-07", "x"))
+    with pytest.raises(ValueError, match="1 cells, its head 2"):
+        chart(EVERY["flow"], name="f", title="", text="", head=["a"], rows=[], data=[("a", "b"), (1,)])

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from service.dashboard.attention import Known, Matter, matters
+from service.dashboard.attention import SOON_SECONDS, Known, Matter, matters
+from service.store.decided.approvals import current_approval, put_approval
 from service.store.decided.holds import HoldKind, begin_hold
 from service.store.load.jobs import JobState, read_job
 from service.store.outgoing.callbacks import CallbackState
@@ -34,7 +35,7 @@ def test_a_ladder_in_order_needs_nobody(house_database: Database) -> None:
     quiet = replace(known.ledger, dropped={}, expired=0, lost=0)
     rungs = tuple(rung for rung in known.standing.rungs if rung.tier.name in ("bf16", "fp8-kv", "w4a16"))
     in_order = replace(known, ledger=quiet, standing=replace(known.standing, rungs=rungs))
-    assert matters([in_order], {}) == (), "a reject that serves nobody was dealt with"
+    assert matters([in_order], {}, now=NOW) == (), "a reject that serves nobody was dealt with"
 
 
 def test_a_hold_of_a_tier_that_serves_and_a_ramp_that_stopped(house_database: Database) -> None:
@@ -49,7 +50,7 @@ def test_a_hold_of_a_tier_that_serves_and_a_ramp_that_stopped(house_database: Da
             at=NOW,
             actor="guard",
         )
-    found = kinds(matters([known_of(house_database, CHAT)], {}))
+    found = kinds(matters([known_of(house_database, CHAT)], {}, now=NOW))
     assert found[0] == "barred"
     assert "frozen" in found
 
@@ -57,10 +58,10 @@ def test_a_hold_of_a_tier_that_serves_and_a_ramp_that_stopped(house_database: Da
 def test_losses_too_small_to_act_on_are_left_to_the_ledger(house_database: Database) -> None:
     known = known_of(house_database, CHAT)
     small = replace(known, ledger=replace(known.ledger, sampled=1_000_000))
-    assert "lost" in kinds(matters([known], {}))
-    assert "lost" not in kinds(matters([small], {}))
+    assert "lost" in kinds(matters([known], {}, now=NOW))
+    assert "lost" not in kinds(matters([small], {}, now=NOW))
     wrong = replace(known, ledger=replace(known.ledger, balanced=False))
-    assert kinds(matters([wrong], {}))[0] == "unbalanced"
+    assert kinds(matters([wrong], {}, now=NOW))[0] == "unbalanced"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_the_last_job_is_told_where_it_went_wrong(
 ) -> None:
     job = replace(read_job(house_database, house.failed_job), state=state)
     known = replace(known_of(house_database, CODE), last_job=job)
-    found = [each for each in matters([known], {}) if each.href == f"/job?id={house.failed_job}"]
+    found = [each for each in matters([known], {}, now=NOW) if each.href == f"/job?id={house.failed_job}"]
     assert bool(found) is told
 
 
@@ -83,8 +84,23 @@ def test_what_could_not_be_delivered_is_told_by_receiver() -> None:
             ("github", CallbackState.GIVEN_UP): 1,
             ("gitlab", CallbackState.WAITING): 7,
         },
+        now=NOW,
     )
     assert [(each.kind, each.numbers) for each in found] == [
         ("unanswered", {"tool": "github", "count": "1"}),
         ("given_up", {"tool": "ops", "count": "2"}),
     ]
+
+
+@pytest.mark.parametrize(
+    ("left", "told"), [(SOON_SECONDS + 60, False), (SOON_SECONDS - 60, True), (60, True)]
+)
+def test_an_approval_that_is_about_to_end_is_told_in_time(
+    left: float, told: bool, house_database: Database
+) -> None:
+    approval = current_approval(house_database, CHAT, "fp8-kv")
+    assert approval is not None
+    put_approval(house_database, replace(approval, at=NOW, expires_at=NOW + left))
+    found = matters([known_of(house_database, CHAT)], {}, now=NOW)
+    assert ("expiring" in kinds(found)) is told
+    assert "expired" not in kinds(found)

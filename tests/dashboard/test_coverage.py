@@ -38,7 +38,7 @@ def test_the_chart_has_every_stratum_with_the_least_covered_first_and_rare_ones_
     )
     assert drawn.rows[0] == ("long", "390", "39.00 %", "50", "50.00 %", "0", "0.00 %")
     assert drawn.text == (
-        "1 of 3 strata have a gap. The worst is long: 0.0 % of the evidence, 39.0 % of the traffic."
+        "1 of 3 strata has a gap. The worst is long: 0.0 % of the evidence, 39.0 % of the traffic."
     )
 
 

@@ -130,3 +130,44 @@ def test_a_body_that_is_too_large_is_refused_in_a_page(seen_site: LiveApi) -> No
     answer = visitor.post("/logout", data={"csrf": "x" * seen_site.config.max_body})
     assert answer.status_code == 413
     assert "The body is too large" in words_of(answer.text)
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "english", "chinese"),
+    [
+        ("/nowhere", 404, "There is nothing at that path", "'/nowhere' 处没有内容"),
+        ("/tier/", 404, "There is nothing at that path", "此路径下没有内容"),
+        ("/favicon.ico", 404, "There is nothing at that path", "此路径下没有内容"),
+        ("/logout", 405, "GET is not possible at '/logout'", "'/logout' 不支持 GET"),
+        ("/<script>alert(1)</script>", 404, "'/<script>alert(1)</script>'", "'/<script>alert(1)</script>'"),
+    ],
+)
+def test_a_browser_at_an_address_where_nothing_is_gets_a_page_and_a_program_json(
+    seen_site: LiveApi, path: str, status: int, english: str, chinese: str
+) -> None:
+    visitor = browser(seen_site, "read")
+    for language, told in (("en", english), ("zh-CN", chinese)):
+        answer = visitor.get(path, headers={"Accept-Language": language})
+        assert answer.status_code == status
+        assert answer.headers["content-security-policy"] == POLICY
+        assert told in words_of(answer.text)
+        assert "<script>alert" not in answer.text
+        assert "test-read" in answer.text, "whoever is logged in stays so"
+        assert 'lang="en"' not in answer.text.split("<main")[1].split("</main")[0] or language == "en"
+    program = seen_site.client("read").get(path)
+    assert program.status_code == status
+    assert program.headers["content-type"] == "application/problem+json"
+
+
+def test_whoever_may_not_read_is_sent_to_log_in_wherever_they_come_to(
+    sqlite_database: Database, captures: Captures
+) -> None:
+    with dashboard_over(sqlite_database, captures, loopback_reads=False) as api:
+        stranger, visitor = api.client(Accept="text/html"), logged_in(api, "read")
+        sent = stranger.get("/nowhere?a=b")
+        assert (sent.status_code, sent.headers["location"]) == (303, "/login?next=%2Fnowhere%3Fa%3Db")
+        assert visitor.get("/nowhere").status_code == 404
+        for path in ("/api/v1/nothing", "/gates/nothing", "/api/v1/models"):
+            asked = visitor.get(path)
+            assert asked.status_code == 401, "a session is good at pages alone"
+            assert asked.headers["content-type"] == "application/problem+json"

@@ -6,26 +6,38 @@ import pytest
 
 from service.dashboard import formats
 from service.dashboard.sentences import sentences
+from service.report import writing
 from service.report.words import Language
 
 
 def test_numbers_have_their_units_and_a_dash_where_there_is_none() -> None:
     assert formats.points(0.0123) == "+1.23 pp"
-    assert formats.points(-0.0) == "-0.00 pp"
+    assert formats.points(-0.0123) == "−1.23 pp"
     assert formats.percent(0.1234) == "12.3 %"
     assert formats.percent(0.5, 0) == "50 %"
-    assert formats.count(1234567) == "1\u202f234\u202f567"
+    assert formats.count(1234567) == "1,234,567"
     assert formats.milliseconds(0.25) == "250 ms"
+    assert formats.milliseconds(0.0123) == "12.3 ms"
     assert formats.milliseconds(12.34) == "12.3 s"
     for written in (
         formats.points,
         formats.percent,
         formats.count,
         formats.milliseconds,
+        formats.rate,
+        formats.speed,
         formats.moment,
         formats.day,
     ):
         assert written(None) == formats.NONE
+
+
+def test_a_page_writes_numbers_as_reports_do() -> None:
+    assert formats.count(12_345) == writing.count(12_345)
+    assert formats.points(-0.05) == writing.points(-0.05)
+    assert formats.milliseconds(0.0321) == writing.time(0.0321)
+    assert formats.rate(2.5) == writing.rate(2.5)
+    assert formats.speed(1450.2) == "1,450 tok/s"
 
 
 def test_times_are_utc_and_machines_can_read_them() -> None:

@@ -45,10 +45,12 @@ def test_why_a_job_failed_is_told(seen_site: LiveApi, house: House) -> None:
 
 def test_the_numbers_of_its_blocks_can_be_downloaded(seen_site: LiveApi, house: House) -> None:
     answer = browser(seen_site, "read").get("/job", params={"id": house.done_job, "download": "blocks"})
-    head, *rows = csv.reader(io.StringIO(answer.text))
-    assert head == ["Block", "Part", "Tier", "Load", "Met the SLO", "TTFT P95", "TPOT P95"]
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
     assert len(rows) == read_job(seen_site.db, house.done_job).blocks_done
-    assert rows[0][3].endswith("req/s")
+    assert float(rows[0]["requests_per_s"]) > 0
+    for row in rows:
+        assert int(row["met_slo"]) <= int(row["offered"])
+        assert (row["counts"], float(row["ttft_p95_ms"] or 1) > 0) in {("yes", True), ("no", True)}
 
 
 def test_its_manifest_can_be_saved(seen_site: LiveApi, house: House) -> None:

@@ -12,13 +12,18 @@ from sqlalchemy import update
 from service.attestation.envelope import unseal
 from service.attestation.statement import read_statement
 from service.dashboard.log import A_PAGE
+from service.dashboard.sentences import sentences
+from service.report.words import Language
 from service.store.access import tokens
 from service.store.decided.decisions import append, head_of
+from service.store.decided.interventions import Kind
+from service.store.decided.policy_changes import ACTION
 from service.store.redis.captures import Captures
 from service.store.sql.database import Database
 from service.store.sql.schema import decisions
 from tests.approval.live import MODEL, LiveApi
 from tests.dashboard.visiting import dashboard_over, logged_in, words_of
+from workers.watching import ACTIONS
 
 KEY = Ed25519PrivateKey.generate()
 
@@ -41,8 +46,8 @@ def test_decisions_are_listed_the_latest_first_with_who_and_why(site: LiveApi) -
     note(site, reason="weekly review")
     text = words_of(site.client().get("/log").text)
     assert "All 5 rows follow one from the other" in text
-    assert "5 2027-01-15 08:00:00 UTC approve org/model w8a8 ann weekly review" in text
-    assert "token_made" in text
+    assert "5 2027-01-15 08:00:00 UTC approved org/model w8a8 ann weekly review" in text
+    assert "token made" in text
     assert f"Head, to be kept elsewhere: {head_of(site.db)}" in text
 
 
@@ -81,7 +86,7 @@ def test_it_goes_on_page_by_page(site: LiveApi) -> None:
     assert "number 49." in first
     assert 'href="/log?below=5"' in first
     rest = client.get("/log?below=5").text
-    assert "token_made" in rest
+    assert "token made" in rest
     assert "number" not in words_of(rest).split("Decisions, the latest first")[-1]
 
 
@@ -135,7 +140,7 @@ def test_a_token_for_one_model_sees_that_models_rows_alone(site: LiveApi) -> Non
     text = words_of(client.get("/log").text)
     assert "mine" in text
     assert "theirs" not in text
-    assert "token_made" not in text
+    assert "token made" not in text
     assert client.get(f"/log/row?seq={mine}").status_code == 200
     for seq in (other, 1):
         assert client.get(f"/log/row?seq={seq}").status_code == 403
@@ -150,3 +155,31 @@ def test_what_somebody_wrote_is_text(site: LiveApi) -> None:
         assert "<b>" not in page
         assert "\u202e" not in page
         assert "\x1b" not in page
+
+
+def test_what_was_decided_is_told_in_words_and_named_by_its_code_in_its_row(site: LiveApi) -> None:
+    seq = note(site, "slo_lost_ended")
+    other = note(site, "of_a_plug_in")
+    english, chinese = (site.client().get(f"/log?lang={each}").text for each in ("en", "zh"))
+    assert "SLO met again" in words_of(english)
+    assert "SLO 恢复" in words_of(chinese)
+    assert "of a plug in" in words_of(chinese)
+    for code in ("slo_lost_ended", "token_made"):
+        assert code not in words_of(english)
+        assert f'<option value="{code}">' in english
+    for number, code in ((seq, "slo_lost_ended"), (other, "of_a_plug_in")):
+        assert f"<code>{code}</code>" in site.client().get(f"/log/row?seq={number}").text
+
+
+def test_what_one_asked_for_stays_chosen_also_where_it_is_none_of_the_choices(site: LiveApi) -> None:
+    page = site.client().get("/log", params={"model": "gone/model", "actor": 'a"b', "action": "later"}).text
+    assert '<option value="gone/model" selected>gone/model</option>' in page
+    assert '<option value="a&#34;b" selected>' in page
+    assert '<option value="later" selected>later</option>' in page
+
+
+def test_every_decision_that_is_logged_has_a_word() -> None:
+    known = sentences(Language.EN).sentences
+    logged = {*ACTIONS, *(kind.value for kind in Kind), ACTION, "approve", "revoke", "reject", "route"}
+    logged |= {"skip_undone", "frozen_ended", "token_made", "token_rotated", "token_revoked"}
+    assert sorted(name for name in logged if f"action.{name}" not in known) == []

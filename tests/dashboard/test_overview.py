@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from service.approval.config import Schedule
+from service.dashboard.overview import MOST_OPEN
 from service.fleet import Backend, Ladder, Tier
 from service.store.redis.captures import Captures
 from service.store.sql.database import Database
-from tests.approval.live import ENOUGH, LiveApi, add_pairs
+from tests.approval.live import ENOUGH, MODEL, WIDE, LiveApi, add_pairs
 from tests.dashboard.house import CHAT, CODE, House, browser, house_api
 from tests.dashboard.visiting import dashboard_over, words_of
 
@@ -61,7 +62,7 @@ def test_a_ladder_shows_its_top_first_with_state_share_and_evidence(seen_site: L
     assert bf16.startswith("bf16 baseline serves 80 % of clients The baseline:")
     assert "120 pairs of its scarcest criterion" in w8a8
     assert "the latest 1 h 12 min ago" in w8a8
-    assert "strata of the traffic are not covered" in w8a8
+    assert "1 of 15 strata of the traffic is not covered" in w8a8
     none = rungs_of(page, CODE)[0]
     assert none.startswith("w4a16 shadowing")
     assert "No pair has come yet" in none
@@ -120,3 +121,36 @@ def test_names_and_reasons_are_text_and_never_markup(sqlite_database: Database, 
     assert "<img" not in page
     assert "\u202e" not in page
     assert '<script>alert("m")</script>\\u202e' in words_of(page)
+
+
+def test_of_many_models_each_is_a_step_away_and_what_waits_does_not_hide_the_ladders(
+    sqlite_database: Database, captures: Captures
+) -> None:
+    backend = (Backend(url="http://127.0.0.1:9"),)
+    many = {
+        f"org/model-{number}": Ladder(
+            model=f"org/model-{number}",
+            tiers=tuple(
+                Tier(name=name, model="m", backends=backend, shadow=backend) for name in ("bf16", "w8a8")
+            ),
+        )
+        for number in range(MOST_OPEN + 3)
+    }
+    for number, model in enumerate(many):
+        add_pairs(sqlite_database, "w8a8", epoch="epoch of w8a8", clean=ENOUGH + number, model=model)
+    with house_api(sqlite_database, captures, ladders=many, policy=WIDE) as api:
+        page = browser(api).get("/").text
+    for place, model in enumerate(many, 1):
+        assert f'<a href="#model-{place}">{model}</a>' in page
+        assert f'<h2 id="model-{place}">{model}</h2>' in page
+    assert page.count("could serve: the verdict is accept") == len(many)
+    shown, _, folded = page.partition("<details><summary>3 more</summary>")
+    assert shown.count("could serve") == MOST_OPEN
+    assert folded.count("could serve") == 3
+
+
+def test_one_of_something_is_not_told_as_many(sqlite_database: Database, captures: Captures) -> None:
+    with dashboard_over(sqlite_database, captures) as api:
+        add_pairs(sqlite_database, "w8a8", epoch=api.config.epoch_of(MODEL, "w8a8"), clean=1)
+        text = words_of(api.client().get("/").text)
+    assert "1 pair of its scarcest criterion" in text

@@ -11,6 +11,7 @@ import pytest
 import service.dashboard
 from service.dashboard.sentences import WORDING, preferred, sentences
 from service.report.words import Language, read_words, words
+from tests.report.counted import told_as_several
 
 ROOM = Path(service.dashboard.__file__).parent
 ENGLISH = sentences(Language.EN).sentences
@@ -55,6 +56,10 @@ def test_the_chinese_is_chinese() -> None:
         and name not in OWN_NAMES
     }
     assert [name for name in sorted(foreign) if CHINESE[name] == ENGLISH[name] and " " in ENGLISH[name]] == []
+
+
+def test_one_of_something_is_not_told_as_several() -> None:
+    assert list(told_as_several(ENGLISH)) == []
 
 
 def test_every_sentence_that_is_said_by_name_is_there() -> None:

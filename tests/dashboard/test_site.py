@@ -197,7 +197,7 @@ def test_a_chart_is_downloaded_with_nothing_that_a_spreadsheet_computes(
         title="Money",
         text="Money",
         head=("what", "amount"),
-        rows=(("=cmd()", "+1.00 EUR"), ("@evil", "-0.50 pp")),
+        rows=(("=cmd()", "+1.00 EUR"), ("@evil", "-0.50 pp"), ("-1e-07", "-5+cmd()")),
     )
 
     def routes(site: Site) -> list[BaseRoute]:
@@ -209,6 +209,25 @@ def test_a_chart_is_downloaded_with_nothing_that_a_spreadsheet_computes(
     with live_api(sqlite_database, captures, front=made) as api:
         answer = api.client().get("/trial?download=money")
         missing = api.client().get("/trial?download=other")
-    assert answer.text == "what,amount\r\n'=cmd(),+1.00 EUR\r\n'@evil,-0.50 pp\r\n"
+    assert answer.text == "what,amount\r\n'=cmd(),+1.00 EUR\r\n'@evil,-0.50 pp\r\n-1e-07,'-5+cmd()\r\n"
     assert answer.headers["content-disposition"] == 'attachment; filename="money.csv"'
     assert missing.status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("path", "current", "how"),
+    [
+        ("/", "/", "page"),
+        ("/tier?model=acme%2Fchat-32b&tier=w8a8", "/", "true"),
+        ("/tier/act?model=acme%2Fchat-32b&tier=w8a8&do=approve", "/", "true"),
+        ("/jobs", "/jobs", "page"),
+        ("/jobs/begin?model=acme%2Fchat-32b", "/jobs", "true"),
+        ("/log/row?seq=1", "/log", "true"),
+        ("/ledger", "/ledger", "page"),
+    ],
+)
+def test_the_navigation_says_where_one_is(seen_site: LiveApi, path: str, current: str, how: str) -> None:
+    page = browser(seen_site, "admin").get(path).text
+    header = page.partition("<header")[2].partition("</header>")[0]
+    marked = re.findall(r'<a href="([^"]+)" aria-current="(\w+)"', header)
+    assert marked == [(current, how)]

@@ -13,6 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 DECISION = ("decide", "gates", "finding", "ending", "unscored", "tenants", "labelled", "slo", "economics")
 KEPT = ("job_terms", "jobs", "manifest")
+JUDGES = ("answer_health", "field_agreement", "long_context_recall", "passive_recall", "refusal", "tool_use")
+READERS = ("structured_output", "side_by_side", "strict_json", "json_keywords", "guides", "differences")
 ROOMS = {
     "service/decision": (*DECISION, "money", "wording", "watch"),
     "service/capacity": ("prefix_gate", "batch", "patterns", "diagnosis", "diagnosis_rules", "symptoms"),
@@ -24,6 +26,7 @@ ROOMS = {
     "service/store/verdicts": ("standing", "serving"),
     "service/load": ("sweep", "crowd", "reckoning", "clients"),
     "service/approval": ("capacity", "backends"),
+    "evaluators": (*JUDGES, *READERS),
     "workers": ("shadow_job", "ramp", "rollback", "load_findings", "load_plan", "load_heart", "load_reading"),
 }
 REASONS = tuple(f"{room}/{name}.py" for room, names in ROOMS.items() for name in names)
@@ -105,6 +108,7 @@ def _apart(tree: ast.AST) -> Iterator[int]:
             "warning",
             "info",
             "debug",
+            "compile",
         }:
             yield from map(id, ast.walk(node))
 

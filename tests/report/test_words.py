@@ -18,9 +18,10 @@ from service.decision.verdict import Decision, GateState
 from service.report.changes import KEY_FIGURES, Change
 from service.report.gathering.curves import METRICS
 from service.report.measured import Metric
-from service.report.words import Language, words
+from service.report.words import Language, Words, words
 from service.store.load.jobs import JobState
 from service.store.redis.counters import Dropped, Skipped
+from tests.report.counted import told_as_several
 
 ROOM = Path(service.report.__file__).parent
 SOURCE = "\n".join(path.read_text() for path in sorted(ROOM.rglob("*.py")))
@@ -54,6 +55,20 @@ def test_the_chinese_is_chinese() -> None:
 
 def test_the_english_is_english() -> None:
     assert [name for name, text in ENGLISH.items() if not text.isascii()] == []
+
+
+def test_one_of_something_is_not_told_as_several() -> None:
+    assert list(told_as_several(ENGLISH)) == []
+    assert list(told_as_several({"x.y": "{count} pairs, {pairs} {pairs:pair|pairs}"})) == ["x.y: count pairs"]
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(1, "1 pair waits"), ("1", "1 pair waits"), (0, "0 pairs wait"), ("1,001", "1,001 pairs wait")],
+)
+def test_a_word_takes_the_form_that_its_number_asks_for(number: object, told: str) -> None:
+    said = Words(language=Language.EN, sentences={"a.b": "{n} {n:pair waits|pairs wait}"})
+    assert said("a.b", n=number) == told
 
 
 def test_every_sentence_that_is_said_is_there() -> None:

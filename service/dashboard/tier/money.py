@@ -41,6 +41,14 @@ def money_chart(run: LoadRun, say: Words, report: Words) -> Chart | None:
         text=report("punctuation.list").join(f"{label}: {numbers}" for label, numbers in rows),
         head=[report("costs.step"), report("costs.amount")],
         rows=rows,
+        data=[
+            ("step", "amount", "lower", "upper", "level", "currency"),
+            *(
+                (step.label, step.amount, step.lower, step.upper, level, run.report.currency)
+                for step in steps
+                for level in [money.net_benefit.level if step.total and money.net_benefit else None]
+            ),
+        ],
     )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import itemgetter
 
-from service.charts.chart import Chart, chart
+from service import moments
+from service.charts.chart import Chart, Datum, chart
 from service.charts.narrowing import LookPoint, Moment, narrowing
+from service.dashboard.stated import action
 from service.dashboard.tier.reading import TierReading
 from service.decision.verdict import Finding
 from service.report import writing
@@ -21,6 +24,10 @@ MOST_MOMENTS = 5
 """More names of moments would lie upon one another; the table has them all."""
 APART = 0.03
 """Of the axis: moments closer than that are one line, with both names."""
+DATA = (
+    *("at", "what", "actor", "pairs", "conversations", "only_tier_failed", "only_baseline_failed"),
+    *("difference_pp", "lower_pp", "upper_pp", "level", "margin_pp", "decision"),
+)
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86_400.0
 _UNITS = ((2 * DAY, DAY, "days"), (2 * HOUR, HOUR, "hours"), (0.0, MINUTE, "minutes"))
 """From which span on an axis is in which unit, seconds."""
@@ -133,7 +140,22 @@ def _chart(
             report("quality.decision"),
         ],
         rows=[row for _, row in sorted([*_rows(drawn, say, report), *_told(told, say)])],
+        data=[DATA, *sorted([*map(_look_data, looks), *map(_entry_data, told)], key=itemgetter(0))],
     )
+
+
+def _look_data(look: LookTaken) -> Sequence[Datum]:
+    """Of every look, also those for which the drawing has no room."""
+    differences = (None if each is None else 100 * each for each in (look.estimate, look.lower, look.upper))
+    return (
+        *(moments.moment(look.at), "look", "", look.pairs, look.conversations, look.harm, look.benefit),
+        *(*differences, look.level, 100 * look.margin, look.decision.value),
+    )
+
+
+def _entry_data(entry: Entry) -> Sequence[Datum]:
+    nothing = (None,) * (len(DATA) - 3)
+    return moments.moment(entry.at), entry.action, entry.actor, *nothing
 
 
 def _numbers(look: LookTaken) -> str:
@@ -161,11 +183,6 @@ def _changes(looks: Sequence[LookTaken], report: Words) -> Iterator[tuple[float,
 def _decisions(entries: Sequence[Entry], say: Words) -> Iterator[tuple[float, str]]:
     for entry in entries:
         yield entry.at, action(say, entry.action)
-
-
-def action(say: Words, name: str) -> str:
-    """What the decision log calls so, in words."""
-    return say.known(f"tier_action.{name}", name.replace("_", " "))
 
 
 Row = tuple[float, tuple[str, ...]]

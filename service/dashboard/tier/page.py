@@ -15,7 +15,7 @@ from service.dashboard.sentences import sentences
 from service.dashboard.site import Site
 from service.dashboard.tier.load import LoadRun, Runs
 from service.dashboard.tier.money import money_chart
-from service.dashboard.tier.narrowing import action, narrowing_charts
+from service.dashboard.tier.narrowing import narrowing_charts
 from service.dashboard.tier.progress import expected, progress
 from service.dashboard.tier.reading import TierReading, read_tier
 from service.dashboard.tier.strata import NOISE_HEAD, noise_rows, strata_chart, strata_of
@@ -95,7 +95,6 @@ def _candidate(site: Site, visit: Visit, seen: TierReading) -> Response:
         decided=lambda decision: decided(report, decision),
         decision_tones=DECISION_TONES,
         criterion=lambda name: criterion(report, name),
-        action=lambda name: action(say, name),
         sentence=in_one_sentence(told, seen.figures, currency, report),
         forest=forest,
         single_looks=single_looks(seen.figures, report, tier=seen.tier),

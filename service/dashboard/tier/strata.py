@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.approval.breakdowns import strata_out
-from service.charts.chart import Chart, chart
+from service.charts.chart import Chart, Datum, chart
 from service.charts.heat import Cell, heat
 from service.dashboard.tier.reading import TierReading
 from service.decision.energy import noise_of
@@ -23,6 +23,10 @@ LEAST_PAIRS = 30
 """A stratum with fewer has no colour: one pair would make it the worst of all."""
 FULL_MARGINS = 2.0
 """Margins at which a cell is as dark as it gets."""
+_ARMS = ("candidate", "control")
+"""A column each, of every criterion."""
+_SHADES = {"better": -0.5, "alike": 0.0, "worse": 0.5, "worst": 1.0}
+"""Of the legend, by the name of its words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +78,8 @@ def strata_chart(seen: TierReading, strata: Sequence[Stratum], say: Words, repor
         heat(
             [(each.name, _cells(each, criteria, say)) for each in strata[:MOST_DRAWN]],
             columns,
+            legend=[(share, say(f"tier_strata.{name}")) for name, share in _SHADES.items()],
+            together=len(_ARMS),
             nothing=say("tier_strata.nothing"),
         ),
         name="strata",
@@ -88,6 +94,10 @@ def strata_chart(seen: TierReading, strata: Sequence[Stratum], say: Words, repor
             ),
         ],
         rows=[_row(each, criteria) for each in strata],
+        data=[
+            ("stratum", "criterion", "arm", "difference_pp", "pairs", "margin_pp"),
+            *(row for each in strata for row in _data(each, criteria)),
+        ],
     )
 
 
@@ -174,6 +184,15 @@ def _row(stratum: Stratum, criteria: Sequence[Criterion]) -> tuple[str, ...]:
             writing.NONE if control is None else writing.or_none(control.estimate, writing.points),
         ]
     return tuple(cells)
+
+
+def _data(stratum: Stratum, criteria: Sequence[Criterion]) -> Iterator[Sequence[Datum]]:
+    for asked in criteria:
+        for arm, standings in zip(_ARMS, (stratum.found, stratum.control), strict=True):
+            found = standings.get(asked.evaluator)
+            if found is not None and found.estimate is not None:
+                told = 100 * found.estimate, found.sums.pairs, 100 * asked.margin
+                yield stratum.name, asked.evaluator, arm, *told
 
 
 def _in_words(seen: TierReading, strata: Sequence[Stratum], say: Words, report: Words) -> str:

@@ -55,7 +55,8 @@ def ledger_chart(ledger: Ledger, say: Words) -> Chart:
         title=say("ledger.chart"),
         text=_in_words(ledger, say),
         head=[say("ledger.what"), say("ledger.requests")],
-        rows=_rows(ledger, say),
+        rows=[(label, writing.count(count)) for label, count in _counts(ledger, say)],
+        data=[("what", "requests"), *_counts(ledger, say)],
     )
 
 
@@ -114,7 +115,7 @@ def _in_words(ledger: Ledger, say: Words) -> str:
     )
 
 
-def _rows(ledger: Ledger, say: Words) -> list[tuple[str, str]]:
+def _counts(ledger: Ledger, say: Words) -> list[tuple[str, int]]:
     told = [(say("ledger.seen"), ledger.seen)]
     told += [
         (f"{say('ledger.skipped')}: {reason(say, name)}", count) for name, count in ledger.skipped.items()
@@ -127,7 +128,7 @@ def _rows(ledger: Ledger, say: Words) -> list[tuple[str, str]]:
         (say(f"ledger.{name}"), getattr(ledger, name))
         for name in ("shipped", "processed", "expired", "lost", "waiting", "in_flight", "unaccounted")
     ]
-    return [(label, writing.count(count)) for label, count in told]
+    return told
 
 
 def _pairs(ledger: Ledger, say: Words) -> Table:

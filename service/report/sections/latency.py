@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
-from service.charts.chart import chart
+from service.charts.chart import Datum, chart
 from service.charts.distribution import Spread, distribution
 from service.report import writing
 from service.report.blocks import Block, Drawing, Folded, Formula, Paragraph, Section, Table, beside
@@ -14,6 +14,7 @@ from service.report.shared import named, reason, reasons_of, style_of
 from service.report.words import Words
 
 SHOWN_SHARES = ("0.5", "0.95", "0.99")
+DATA = ("tier", "share_done", "ms", "lower_ms", "upper_ms", "level", "requests", "never_done")
 
 
 def latency(report: Report, say: Words) -> Section:
@@ -87,6 +88,7 @@ def _drawing(report: Report, metric: Metric, say: Words) -> Iterator[Block]:
                 say("latency.difference"),
             ],
             rows=[_cells(tier, found, say) for tier, found in known],
+            data=[DATA, *(row for tier, found in known for row in _data(tier, found))],
         ),
         numbers_title=say("latency.quantiles", metric=name),
         open=metric is not Metric.E2E,
@@ -116,6 +118,16 @@ def _cells(tier: TierReport, found: Latency, say: Words) -> tuple[str, ...]:
         *(writing.figure(found.quantiles.get(share), writing.time) for share in SHOWN_SHARES),
         writing.figure(found.p95_difference, writing.time_difference),
     )
+
+
+def _data(tier: TierReport, found: Latency) -> Iterator[Sequence[Datum]]:
+    """Every point of the line, with limits where there are some."""
+    limits = {float(share): figure for share, figure in found.quantiles.items()}
+    for share, seconds in found.distribution:
+        told = limits.get(share)
+        ends = (None, None) if told is None else (told.lower, told.upper)
+        times = (None if each is None else 1e3 * each for each in (seconds, *ends))
+        yield tier.name, share, *times, None if told is None else told.level, found.n, found.never
 
 
 def _slo_table(measured: list[tuple[TierReport, Load]], say: Words) -> Table:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from service.charts.chart import Chart, chart
+from service.charts.chart import Chart, Datum, chart
 from service.charts.forest import ForestRow, forest
 from service.decision.policy import Role
 from service.report import writing
@@ -40,6 +40,11 @@ HEAD = (
     "harm",
     "benefit",
     "control",
+)
+DATA = (
+    *("criterion", "role", "decision", "warning", "difference_pp", "lower_pp", "upper_pp", "level"),
+    *("margin_pp", "both_ways", "pairs", "conversations", "only_tier_failed", "only_baseline_failed"),
+    "control_discordance",
 )
 ONE_LOOK = ("criterion", "tango", "p_value", "exact_p", "design_effect")
 
@@ -103,6 +108,17 @@ def forest_chart(verdict: VerdictFigures, say: Words, *, name: str, tier: str) -
         text=_in_words(verdict, say),
         head=[say(f"quality.{name}") for name in HEAD],
         rows=[_cells(each, say) for each in verdict.findings],
+        data=[DATA, *map(_data, verdict.findings)],
+    )
+
+
+def _data(finding: Finding) -> Sequence[Datum]:
+    return (
+        *(finding.criterion, finding.role.value, finding.decision.value, "yes" if finding.warn else "no"),
+        *(None if each is None else 100 * each for each in (finding.estimate, finding.lower, finding.upper)),
+        *(finding.level, 100 * finding.margin, "yes" if finding.both_ways else "no"),
+        *(finding.n, finding.conversations, finding.harm, finding.benefit),
+        None if finding.control is None else finding.control.value,
     )
 
 

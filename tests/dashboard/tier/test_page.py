@@ -53,14 +53,21 @@ def test_it_shows_everything_that_a_verdict_rests_on(seen_site: LiveApi, house: 
     assert len(html.encode()) < MOST_BYTES
 
 
+def table_of(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
 def test_limits_over_time_have_their_looks_and_decisions(seen_site: LiveApi) -> None:
-    html = page(seen_site, "fp8-kv", download="narrowing-structured-output")
-    rows = list(csv.reader(io.StringIO(html)))
-    assert rows[0] == ["when", "what", "pairs", "difference", "decision"]
-    assert [row[1] for row in rows[1:]].count("look") > 3
-    assert any(row[1].startswith("approved, by ops") for row in rows)
+    rows = table_of(page(seen_site, "fp8-kv", download="narrowing-structured-output"))
+    assert [row["at"] for row in rows] == sorted(row["at"] for row in rows)
+    looks = [row for row in rows if row["what"] == "look"]
+    assert len(looks) > 3
+    for row in looks:
+        assert float(row["lower_pp"]) <= float(row["difference_pp"]) <= float(row["upper_pp"])
+    assert ("approve", "ops", "") in [(row["what"], row["actor"], row["pairs"]) for row in rows]
     drawn = page(seen_site, "fp8-kv")
     assert re.search(r'class="c-event-name"[^>]*>(<title>[^<]*</title>)?approved', drawn)
+    assert "approved, by ops" in words_of(drawn)
 
 
 def test_every_chart_has_its_words_its_table_and_its_file(seen_site: LiveApi) -> None:
@@ -172,7 +179,43 @@ def test_ids_are_unique_and_there_is_one_first_heading(seen_site: LiveApi) -> No
         assert set(named.split()) <= set(ids), named
 
 
-def test_numbers_in_a_file_are_numbers_and_not_guarded_as_formulas(seen_site: LiveApi) -> None:
+def test_a_file_has_plain_numbers_and_their_units_in_the_names_of_its_columns(seen_site: LiveApi) -> None:
     text = page(seen_site, "w8a8", download="forest")
-    assert "+0.83 [\u22125.29, +8.14] pp (93.9 %)" in text
-    assert "'" not in text
+    assert "'" not in text, "no number is guarded as a formula"
+    assert text == page(seen_site, "w8a8", download="forest", lang="zh")
+    found = {row["criterion"]: row for row in table_of(text)}
+    row = found["structured_output"]
+    assert float(row["difference_pp"]) == pytest.approx(100 / 120)
+    assert (row["pairs"], row["only_tier_failed"], row["only_baseline_failed"]) == ("120", "2", "1")
+    assert float(row["lower_pp"]) == pytest.approx(-5.29, abs=0.005)
+    assert float(row["upper_pp"]) == pytest.approx(8.14, abs=0.005)
+    assert (float(row["margin_pp"]), row["both_ways"]) == (20.0, "no")
+    assert found["refusal"]["both_ways"] == "yes"
+
+
+def test_the_file_of_a_distribution_has_every_point_of_its_lines(seen_site: LiveApi) -> None:
+    rows = table_of(page(seen_site, "w8a8", download="latency-ttft"))
+    for tier in ("bf16", "w8a8"):
+        line = [(float(row["share_done"]), float(row["ms"])) for row in rows if row["tier"] == tier]
+        assert len(line) > 20
+        assert line == sorted(line)
+    limited = [row for row in rows if row["upper_ms"]]
+    assert limited
+    assert all(float(row["lower_ms"]) <= float(row["ms"]) <= float(row["upper_ms"]) for row in limited)
+
+
+def test_strata_and_money_can_be_taken_along_as_numbers(seen_site: LiveApi) -> None:
+    strata = table_of(page(seen_site, "w4a16", download="strata"))
+    assert {row["arm"] for row in strata} == {"candidate", "control"}
+    worst = strata[0]["stratum"]
+    assert words_of(page(seen_site, "w4a16")).count(worst) >= 2
+    money = table_of(page(seen_site, "w8a8", download="money"))
+    *parts, net = (float(row["amount"]) for row in money)
+    assert sum(parts) == pytest.approx(net)
+    assert float(money[-1]["lower"]) <= net <= float(money[-1]["upper"])
+
+
+def test_the_way_back_leads_to_the_ladder_of_the_model(seen_site: LiveApi) -> None:
+    html, overview = page(seen_site, "w8a8", CODE), browser(seen_site).get("/").text
+    assert '<a href="/#model-2">Overview</a>' in html
+    assert f'<h2 id="model-2">{CODE}</h2>' in overview

@@ -83,10 +83,10 @@ def test_each_cell_stands_beside_what_the_baseline_shows_against_itself(
 def test_a_few_pairs_are_told_and_not_coloured(sqlite_database: Database, captures: Captures) -> None:
     pairs(sqlite_database, TINY, harm=LEAST_PAIRS - 1)
     seen = reading(sqlite_database, captures)
-    assert f"hot{STEPS}" not in strata_chart(seen, strata_of(seen), SAY, REPORT).wide
+    assert f"c-cell c-hot{STEPS}" not in strata_chart(seen, strata_of(seen), SAY, REPORT).wide
     pairs(sqlite_database, LONG, harm=LEAST_PAIRS)
     seen = reading(sqlite_database, captures)
-    assert f"hot{STEPS}" in strata_chart(seen, strata_of(seen), SAY, REPORT).wide
+    assert f"c-cell c-hot{STEPS}" in strata_chart(seen, strata_of(seen), SAY, REPORT).wide
 
 
 def test_a_fall_is_harm_only_where_the_hypothesis_looks_both_ways(
