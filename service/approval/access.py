@@ -1,9 +1,9 @@
 """Who may do what, decided on the head of a request alone, without I/O.
 
 A write needs a token with scope `approve` (of labels: `label`), an allowed Host, and no foreign Origin. A
-read needs scope `read`, or comes from this machine under an allowed Host. A web page could borrow that
+read needs scope `read`, or comes from this machine under a name of loopback. A web page could borrow that
 exemption by DNS rebinding, and a reverse proxy could lend it to everybody, so it does not hold for a request
-that says it was forwarded.
+that says it was forwarded, nor for one that asks for us by the name that others know us by.
 """
 
 from __future__ import annotations
@@ -125,10 +125,18 @@ def check_host(head: Head, allowed: Collection[str]) -> None:
         )
 
 
-def check_origin(head: Head, allowed: Collection[str]) -> None:
-    """Raise where a page of another origin made a browser send this; programs send no Origin at all."""
+def check_origin(head: Head, allowed: Collection[str], public_url: str | None = None) -> None:
+    """Raise where a page of another origin made a browser send this; programs send no Origin at all.
+
+    Our own is under the Host that was asked for. Under that of a `public_url` by https it is by https too:
+    whoever can answer in our name without TLS must not send forms to us.
+    """
+    by_tls = _authority(public_url or "") if (public_url or "").startswith("https:") else None
     for origin in head.all("origin"):
-        own = any(_authority(origin) == host.lower() for host in head.all("host"))
+        place = _authority(origin)
+        own = place in {host.lower() for host in head.all("host")}
+        if place == by_tls and not origin.startswith("https:"):
+            own = False
         if not own and origin not in allowed:
             raise Problem(
                 403,
@@ -170,16 +178,17 @@ def is_id_token(secret: str) -> bool:
     return _ID_TOKEN.fullmatch(secret) is not None
 
 
+def asks_loopback(head: Head) -> bool:
+    """Whether every Host names loopback: that is what callers on this machine ask for, and nobody else."""
+    names = [_host_name(host) for host in head.all("host")]
+    return bool(names) and all(name == "localhost" or _is_loopback(name or "") for name in names)
+
+
 def is_local(head: Head) -> bool:
     """Whether the caller is on this machine and speaks for itself."""
     if head.peer is None or any(name in FORWARDING or name.startswith(FORWARDED) for name, _ in head.headers):
         return False
-    try:
-        peer = ipaddress.ip_address(head.peer)
-    except ValueError:
-        return False
-    mapped = getattr(peer, "ipv4_mapped", None)
-    return bool((mapped or peer).is_loopback)
+    return _is_loopback(head.peer)
 
 
 def unauthorized(message: str) -> Problem:
@@ -218,6 +227,15 @@ def _host_name(host: str) -> str | None:
     """A Host header without port, brackets, case and trailing dot; None for what is no host."""
     found = _HOST.fullmatch(host.strip().lower())
     return None if found is None else found["address"] or found["name"]
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    mapped = getattr(found, "ipv4_mapped", None)
+    return bool((mapped or found).is_loopback)
 
 
 def _authority(origin: str) -> str | None:

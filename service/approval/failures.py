@@ -22,6 +22,8 @@ MOST_REMEMBERED = 4096
 """Addresses, and secrets that were right."""
 RIGHT_OF = {401: False, 403: True}
 """Whether the secret was right, by the status of a refusal that says so."""
+WRONG = "login_refused"
+"""Code of a refusal that says so of what an issuer's log-in brought, whatever its status."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -63,7 +65,7 @@ class Failures:
             found = find(secret)
         except Problem as problem:
             if problem.status in RIGHT_OF:
-                self.note(peer, secret, right=RIGHT_OF[problem.status])
+                self.note(peer, secret, right=RIGHT_OF[problem.status] and problem.code != WRONG)
             raise
         self.note(peer, secret, right=found is not None)
         return found

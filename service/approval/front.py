@@ -51,15 +51,17 @@ class Front:
     """Read by anybody: they tell nothing of the models."""
     is_page: Callable[[str], bool] = _no_page
     """Whether a path is one of its pages."""
+    is_shown: Callable[[str], bool] = _no_page
+    """Whether one of its pages can be looked at under a path; at others forms are taken alone."""
     session_of: Callable[[Head], Caller | None] = _no_session
     """Whose session a request shows by cookie, None when none is in force. May block."""
     refused: Callable[[Request, Problem], Response] = _for_programs
     """What a browser is shown where the door does not let it come to a page. Must not block, and must ask
     neither store: that one is down may be what is wrong."""
-    login: str = "/login"
-    """Where whoever has no session is sent; a form may be sent there by anybody."""
     lost: Callable[[Request, Problem], Response] = _for_programs
     """What a browser is shown where nothing is, or nothing to look at; the door has let it in."""
+    login: str = "/login"
+    """Where whoever has no session is sent; a form may be sent there by anybody."""
 
 
 NO_FRONT = Front()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
@@ -19,6 +19,7 @@ from service.approval.access import (
     READING,
     Caller,
     Head,
+    asks_loopback,
     check_host,
     check_origin,
     credentials,
@@ -73,8 +74,8 @@ class Gatekeeper:
         count: Count,
         failures: Failures,
         front: Front = NO_FRONT,
-    ) -> None:
         is_lost: Callable[[Scope], bool] = lambda scope: False,
+    ) -> None:
         """`open_paths`, and the front's, are read by anybody, under any name: they tell nothing of models.
 
         `is_lost` says of an address that nothing is there and that it is none of a program: a browser is told
@@ -87,8 +88,8 @@ class Gatekeeper:
         self._count = count
         self._failures = failures
         self._front = front
-
         self._is_lost = is_lost
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -137,8 +138,7 @@ class Gatekeeper:
         if page and (head.is_page or head.is_form):
             if problem.status != 401:
                 return self._front.refused(Request(scope), problem)
-            query = scope["query_string"].decode("latin-1")
-            there = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
+            there = quote(self._onward(head, scope), safe="")
             return RedirectResponse(f"{self._front.login}?next={there}", status_code=303)
         if problem.status == 401 and head.is_page:
             problem.headers["WWW-Authenticate"] = ASK_A_BROWSER
@@ -171,14 +171,14 @@ class Gatekeeper:
             # A read with a token is not what rebinding steals; everything else must use a name of ours.
             check_host(head, self._config.allowed_hosts)
         if not head.is_read:
-            check_origin(head, self._config.allowed_origins)
+            check_origin(head, self._config.allowed_origins, self._config.public_url)
         if secret is not None:
             caller = await self._owner(head.peer or "", secret)
             if not page:  # each page finds the models that it is about
                 check_path(caller.models, path)
         elif page and (known := await run_in_threadpool(self._front.session_of, head)) is not None:
             caller = known
-        elif head.is_read and self._config.loopback_reads and is_local(head):
+        elif head.is_read and self._config.loopback_reads and is_local(head) and asks_loopback(head):
             return Caller(name="loopback", scope=needed_scope(head))
         elif (path.startswith(OWN_PROOF) or path == self._front.login) and not head.is_read:
             return anybody  # the route finds out who it is, from the body
@@ -247,6 +247,10 @@ def head_of(scope: Scope) -> Head:
         peer=client[0] if client else None,
         headers=[(name.decode("latin-1").lower(), text.decode("latin-1")) for name, text in scope["headers"]],
     )
+
+
+def _with_query(path: str, query: str) -> str:
+    return f"{path}?{query}" if query else path
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

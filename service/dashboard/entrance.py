@@ -65,6 +65,8 @@ def _entered(site: Site, request: Request, body: bytes) -> Response:
         form = Form.of(body, most=MAX_ID_TOKEN)
         onward = own_path(form.text("next", "/"))
         session = _session(site, visit, form.text("token"))
+        if visit.session is not None:
+            site.sessions.end(visit.session)  # its cookie is replaced: a copy of it must not outlive that
     except Problem as problem:
         return entry(site, visit, onward, problem)
     except StoreUnusable as error:

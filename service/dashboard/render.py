@@ -45,7 +45,10 @@ _PLAIN = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]\d+)?")
 
 @cache
 def environment() -> Environment:
-    """Templates of `pages/`: everything is escaped, a name that is not there is an error."""
+    """Templates of `pages/`: everything is escaped, a name that is not there is an error.
+
+    What a form sends back stands in it as it is (`verbatim`): spelled out, it would be another word.
+    """
     made = Environment(
         loader=FileSystemLoader(PAGES),
         autoescape=True,
@@ -59,32 +62,32 @@ def environment() -> Environment:
         "percent": formats.percent,
         "count": formats.count,
         "milliseconds": formats.milliseconds,
+        "rate": formats.rate,
+        "speed": formats.speed,
         "moment": formats.moment,
         "day": formats.day,
         "timed": formats.timed,
-        "rate": formats.rate,
-        "speed": formats.speed,
         "drawn": Markup,
         "coded": coded,
+        "glued": glued,
+        "verbatim": escape,
     }
     return made
 
-        "glued": glued,
-        "verbatim": escape,
 
 def shown(told: object) -> object:
     """A text with what is not seen in it spelled out, such as controls and marks of direction."""
     return visible(told) if isinstance(told, str) and not isinstance(told, Markup) else told
 
 
-def coded(told: object) -> Markup:
-    """A text in which what stands in backquotes is code: commands, keys."""
-    return Markup(_CODED.sub(r"<code>\1</code>", str(escape(shown(told)))))
 def glued(told: object) -> object:
     """A text in which a number stays with its unit and its limits; markup of ours as it is."""
     return writing.glued(visible(told)) if isinstance(told, str) and not isinstance(told, Markup) else told
 
 
+def coded(told: object) -> Markup:
+    """A text in which what stands in backquotes is code: commands, keys."""
+    return Markup(_CODED.sub(r"<code>\1</code>", str(escape(shown(told)))))
 
 
 def answer(template: str, context: Mapping[str, object], *, status: int, known: str | None) -> Response:

@@ -76,12 +76,20 @@ class Sessions:
         *,
         secret: bytes = b"",
         bases: Collection[str] = (),
+        secure: bool = False,
     ) -> None:
-        """`secret` is what every API process knows and the database does not; `bases` are of the issuers."""
+        """`secret` is what every API process knows and the database does not; `bases` are of the issuers.
+
+        `secure` says that browsers come by https: then a cookie without that name's prefix is none of ours,
+        for whoever can answer in our name without TLS, or on a subdomain, may have set it.
+        """
         self._db = db
         self._now = now
         self._secret = secret
         self._bases = frozenset(bases)
+        self.secure = secure
+        self.name = SECURE_NAME if secure else NAME
+        """Of the cookie."""
         self._key: bytes | None = None
 
     def begin(self, *, token_id: str | None = None, claimed: Claimed | None = None) -> Session:
@@ -112,13 +120,10 @@ class Sessions:
 
     def shown(self, cookies: str) -> Session | None:
         """The session of a Cookie header, as far as signature and clock tell; asks nobody."""
-        if NAME not in cookies or len(cookies) > MOST_COOKIE:
+        if self.name not in cookies or len(cookies) > MOST_COOKIE:
             return None
-        found = cookie_parser(cookies)
-        for name in (SECURE_NAME, NAME):
-            if name in found and (session := self._read(found[name])) is not None:
-                return session
-        return None
+        shown = cookie_parser(cookies).get(self.name)
+        return None if shown is None else self._read(shown)
 
     def renewed(self, session: Session) -> Session | None:
         """The session as seen now, None where its cookie is young enough."""

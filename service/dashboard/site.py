@@ -22,7 +22,7 @@ from service.approval.problem_codes import title_of
 from service.charts.chart import Chart
 from service.dashboard import formats, render, stated
 from service.dashboard.sentences import preferred, sentences
-from service.dashboard.sessions import NAME, SECURE_NAME, Session, Sessions
+from service.dashboard.sessions import Session, Sessions
 from service.dashboard.static import ASSETS, asset_routes, asset_url
 from service.dashboard.visit import Form, Visit, address
 from service.report import reasons
@@ -66,7 +66,7 @@ class Site:
     @property
     def secure(self) -> bool:
         """Whether browsers come by https, so that cookies are for https alone."""
-        return self.public_url is not None and self.public_url.startswith("https:")
+        return self.sessions.secure
 
     def get(self, path: str, show: Show) -> Route:
         """A page; `show` may block, and may raise a Problem, which is shown."""
@@ -162,7 +162,7 @@ class Site:
             "part": part_of(visit.path),
             "charts": {each.name: each for each in charts},
             "scopes": {scope.value: scope for scope in Scope},
-            "note": visit.asked("note"),
+            "note": visit.note,
             "model": model,
             "model_path": model_path,
             **values,
@@ -208,7 +208,7 @@ class Site:
 
     def with_session(self, answered: Response, session: Session | None) -> Response:
         """The answer with the session's cookie; None takes it away."""
-        name = SECURE_NAME if self.secure else NAME
+        name = self.sessions.name
         if session is None:
             answered.delete_cookie(name, path="/", secure=self.secure, httponly=True, samesite="strict")
         else:
@@ -255,10 +255,13 @@ def dashboard(
 ) -> Front:
     """The front of the API: every room's pages, the assets, and whose session a cookie is."""
     bases = [terms.basis for terms in desk.config.issuers]
-    sessions = Sessions(desk.db, desk.now, secret=secret, bases=bases)
+    secure = public_url is not None and public_url.startswith("https:")
+    sessions = Sessions(desk.db, desk.now, secret=secret, bases=bases, secure=secure)
     site = Site(desk=desk, door=door, sessions=sessions, public_url=public_url)
     routes: list[BaseRoute] = [route for room in rooms for route in room(site)]
-    paths = frozenset(route.path for route in routes if isinstance(route, Route))
+    pages = [route for route in routes if isinstance(route, Route)]
+    paths = frozenset(route.path for route in pages)
+    readable = frozenset(route.path for route in pages if "GET" in (route.methods or ()))
 
     def is_page(path: str) -> bool:
         return path in paths
@@ -267,17 +270,14 @@ def dashboard(
         routes=[*routes, *asset_routes()],
         open_paths=(LOGIN, LOGIN_ELSEWHERE, LOGIN_BACK, *(f"/assets/{name}" for name in ASSETS)),
         is_page=is_page,
+        is_shown=readable.__contains__,
         session_of=sessions.caller,
         refused=site.turned_away,
+        lost=site.lost,
         login=LOGIN,
     )
 
 
-        lost=site.lost,
-def _language(request: Request) -> Language:
-    """As asked for, else as chosen before, else as the browser prefers."""
-    for text in (request.query_params.get("lang"), request.cookies.get(LANGUAGE)):
-        if text in set(Language):
 def part_of(path: str) -> str:
     """Which entry of the navigation a page belongs to; empty for none."""
     for name, paths in NAVIGATION.items():
@@ -286,6 +286,10 @@ def part_of(path: str) -> str:
     return ""
 
 
+def _language(request: Request) -> Language:
+    """As asked for, else as chosen before, else as the browser prefers."""
+    for text in (request.query_params.get("lang"), request.cookies.get(LANGUAGE)):
+        if text in set(Language):
             return Language(text)
     return preferred(request.headers.get("accept-language", ""))
 

@@ -1,4 +1,8 @@
-"""Styles and scripts, read once; an address changes with what lies behind it, so browsers may keep them."""
+"""Styles and scripts, read once; an address changes with what lies behind it, so browsers may keep them.
+
+While one API process after another is replaced, a page of the one asks the other for its files: under an
+address of another version nothing is kept, or a browser would have the wrong file for a year.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ ASSETS = {
     "charts.css": STYLE.encode(),
 }
 """By name."""
+KEPT = "public, max-age=31536000, immutable"
 _TAGS = {name: sha256(body).hexdigest()[:16] for name, body in ASSETS.items()}
 
 
@@ -33,9 +38,9 @@ def asset_routes() -> Sequence[BaseRoute]:
 
 
 def _route(name: str) -> Route:
-    headers = {"Cache-Control": "public, max-age=31536000, immutable", "ETag": f'"{_TAGS[name]}"'}
-
     async def asset(request: Request) -> Response:
+        own = request.query_params.get("v") == _TAGS[name]
+        headers = {"Cache-Control": KEPT if own else "no-store", "ETag": f'"{_TAGS[name]}"'}
         return Response(ASSETS[name], media_type=MEDIA[Path(name).suffix], headers=headers)
 
     return Route(f"/assets/{name}", asset, methods=["GET"])

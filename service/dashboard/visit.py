@@ -51,6 +51,14 @@ class Visit:
     def path(self) -> str:
         return self.request.url.path
 
+    @property
+    def note(self) -> str:
+        """Which notice the page begins with: where a form of ours led to it. A link of somebody else's must
+        not say that something was done; browsers tell who led here where they have a secure way to us.
+        """
+        led_by = self.request.headers.get("sec-fetch-site", "same-origin")
+        return self.asked("note") if led_by == "same-origin" else ""
+
     def asked(self, name: str, otherwise: str = "") -> str:
         """A parameter of the query."""
         return storable(self.request.query_params.get(name, otherwise))
@@ -91,7 +99,8 @@ class Visit:
             for name, text in self.request.query_params.items()
             if name not in {"lang", "note", "download"}
         }
-        return address(self.path, **{**kept, **changes})
+        # As a link, a path that begins with two slashes is of another host.
+        return address("/" + self.path.lstrip("/"), **{**kept, **changes})
 
 
 def address(path: str, **query: object) -> str:

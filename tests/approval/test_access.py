@@ -10,6 +10,7 @@ from service.approval.access import (
     Caller,
     Head,
     Scope,
+    asks_loopback,
     check_host,
     check_origin,
     credentials,
@@ -83,6 +84,19 @@ def test_a_configured_origin_may_write() -> None:
     check_origin(
         head(("host", "127.0.0.1:8081"), ("origin", "https://ops.example"), method="PUT"),
         ("https://ops.example",),
+    )
+
+
+def test_under_a_public_name_by_https_our_own_pages_are_those_by_https() -> None:
+    public = "https://tiergate.example"
+    asked = ("host", "tiergate.example")
+    check_origin(head(asked, ("origin", public), method="POST"), (public,), public)
+    with pytest.raises(Problem):
+        check_origin(head(asked, ("origin", "http://tiergate.example"), method="POST"), (public,), public)
+    local = head(("host", "127.0.0.1:8081"), ("origin", "http://127.0.0.1:8081"), method="POST")
+    check_origin(local, (public,), public)
+    check_origin(
+        head(asked, ("origin", "http://tiergate.example"), method="POST"), (), "http://tiergate.example"
     )
 
 
@@ -179,6 +193,25 @@ def test_loopback_addresses_are_local(peer: str) -> None:
 @pytest.mark.parametrize("peer", [None, "", "10.0.0.1", "::ffff:10.0.0.1", "localhost", "fe80::1", "0.0.0.0"])
 def test_other_addresses_are_not_local(peer: str | None) -> None:
     assert not is_local(head(peer=peer))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "asked"),
+    [
+        (("127.0.0.1:8081",), True),
+        (("LOCALHOST",), True),
+        (("[::1]:8081",), True),
+        (("127.8.9.10",), True),
+        (("tiergate.example",), False),
+        (("0.0.0.0:8081",), False),
+        (("localhost.evil.example",), False),
+        (("127.0.0.1", "tiergate.example"), False),
+        (("",), False),
+        ((), False),
+    ],
+)
+def test_callers_here_ask_for_a_name_of_loopback(hosts: tuple[str, ...], asked: bool) -> None:
+    assert asks_loopback(head(*(("host", host) for host in hosts))) is asked
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,24 @@ def fail(failures: Failures, peer: str, times: int = MOST_FAILURES) -> None:
         failures.note(peer, f"wrong {number}", right=False)
 
 
+def test_what_a_log_in_elsewhere_brought_in_vain_counts_and_a_right_token_of_no_worth_does_not() -> None:
+    def looked_up(failures: Failures, code: str) -> None:
+        def find(secret: str) -> None:
+            raise Problem(403, code, "no")
+
+        for number in range(MOST_FAILURES):
+            with pytest.raises(Problem, match="no"):
+                failures.looked_up("a", f"secret {number}", find)
+
+    failures = Failures(Clock())
+    looked_up(failures, "insufficient_scope")
+    failures.check("a", "s")
+    looked_up(failures, "login_refused")
+    with pytest.raises(Problem) as held:
+        failures.check("a", "s")
+    assert held.value.status == 429
+
+
 def test_addresses_are_counted_apart() -> None:
     failures = Failures(Clock())
     fail(failures, "a")

@@ -64,6 +64,17 @@ def test_a_forwarded_request_needs_a_token(shared_api: LiveApi) -> None:
     assert code(answer) == (401, "unauthorized")
 
 
+def test_whoever_comes_by_the_name_that_others_know_needs_a_token(
+    sqlite_database: Database, captures: Captures
+) -> None:
+    """A reverse proxy on this machine that passes Host on, and says nowhere that it forwards."""
+    hosts = ("127.0.0.1", "tiergate.example")
+    with live_api(sqlite_database, captures, allowed_hosts=hosts) as api:
+        assert code(api.client(Host="tiergate.example").get(MODELS)) == (401, "unauthorized")
+        assert api.client("read", Host="tiergate.example").get(MODELS).status_code == 200
+        assert api.client().get(MODELS).status_code == 200
+
+
 @pytest.mark.parametrize(
     "secret",
     [

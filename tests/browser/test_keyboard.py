@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
+from service.dashboard.visit import address
 from service.store.decided.decisions import read
 from service.store.decided.routes import current_route
 from tests.browser.conftest import OpenPage
@@ -68,6 +71,7 @@ def test_a_tier_is_approved_by_keyboard(look: OpenPage, own: Built) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_contain_text("test-approve")
     assert ("approve", "w8a8") in actions(own)[before:]
+    assert page.evaluate("document.activeElement.textContent") == "Approved."
     assert seen.complaints == []
 
 
@@ -101,15 +105,65 @@ def test_pairs_are_labelled_by_single_keys_and_the_last_is_taken_back(look: Open
     page = seen.page
     page.goto("/adjudicate")
     shown = []
-    for key in ("a", "b", "n"):
+    for key in ("a", "b", "o", "n", "s"):
         named = page.locator(f"button[data-key='{key}']")
         expect(named).to_be_visible()
         item = page.locator("#say input[name=item]").get_attribute("value")
         shown.append(item)
         page.keyboard.press(key)
         expect(page.locator(f"#say input[name=item][value='{item}']")).to_have_count(0)
-    assert len(set(shown)) == 3, "a pair was shown again after it was labelled"
+    assert len(set(shown)) == 5, "a pair was shown again after it was labelled"
     assert page.locator("main").inner_text().count("w4a16") == 0, "who labels sees which tier it is"
     page.keyboard.press("u")
     expect(page.locator(f"#say input[name=item][value='{shown[-1]}']")).to_have_count(1)
     assert seen.complaints == []
+
+
+def test_what_has_the_focus_is_not_under_the_buttons_that_stay(look: OpenPage, built: Built) -> None:
+    page = look(built.api, scope="label").page
+    page.goto("/adjudicate")
+    for key in ("Tab", "Shift+Tab"):
+        for _ in range(40):
+            page.keyboard.press(key)
+            hidden = page.evaluate(
+                """() => {
+                    const at = document.activeElement, where = at.getBoundingClientRect();
+                    const bar = document.querySelector(".say").getBoundingClientRect();
+                    if (at === document.body || at.closest(".say, .top, .skip")) return "";
+                    return bar.top <= 0 && where.bottom <= bar.bottom ? at.outerHTML.slice(0, 120) : "";
+                }"""
+            )
+            assert hidden == ""
+
+
+def test_an_impatient_hand_sends_a_form_once(look: OpenPage, own: Built) -> None:
+    seen = look(own.api, scope="approve")
+    page = seen.page
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    page.goto(address("/tier/act", model=CHAT, tier="w8a8", do="approve"))
+    page.locator("form.confirm button").dblclick()
+    expect(page.locator(".banner.good")).to_have_text("Approved.")
+    assert len(sent) == 1
+    page.goto("/adjudicate")
+    page.evaluate(
+        """for (let times = 0; times < 2; times += 1) {
+            const how = {key: "a", bubbles: true, cancelable: true};
+            document.body.dispatchEvent(new KeyboardEvent("keydown", how));
+        }"""
+    )
+    expect(page.locator(".banner.good")).to_be_visible()
+    assert len(sent) == 2
+    assert seen.complaints == []
+
+
+def test_a_wrong_token_brings_the_focus_back_to_its_field_with_what_is_wrong(
+    look: OpenPage, built: Built
+) -> None:
+    page = look(built.api).page
+    page.goto("/login")
+    page.locator("#token").fill("tg_wrong_secret")
+    page.keyboard.press("Enter")
+    field = page.locator("#token[aria-invalid=true]")
+    expect(field).to_be_focused()
+    expect(field).to_have_accessible_description(re.compile("unknown, revoked or expired"))

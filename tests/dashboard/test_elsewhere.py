@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from html import unescape
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import httpx
 import pytest
 
 from service.approval.app import create_app
+from service.approval.failures import MOST_FAILURES
 from service.dashboard.rooms import front_of
 from service.dashboard.sessions import NAME
 from service.store.access.issuer_terms import ClaimRule
@@ -104,6 +105,35 @@ def test_a_link_that_another_browser_brings_back_logs_nobody_in(
             victim.get("/login/oidc", params={"issuer": issuer.url})
             assert victim.get(f"{back.path}?{back.query}").status_code == 400, "of its own errand"
     assert TOKEN not in issuer.asked
+
+
+def test_whoever_brings_many_codes_that_are_none_is_held_up_and_the_issuer_is_spared(
+    sqlite_database: Database, captures: Captures, issuer: Issuer
+) -> None:
+    with site_over(sqlite_database, captures, issuer) as api:
+        browser = api.client()
+        for number in range(MOST_FAILURES + 1):
+            there = browser.get("/login/oidc", params={"issuer": issuer.url}).headers["location"]
+            state = dict(parse_qsl(urlsplit(there).query))["state"]
+            asked = issuer.asked.count(TOKEN)
+            answer = browser.get("/login/oidc/back", params={"state": state, "code": f"guess {number}"})
+            assert answer.status_code == (403 if number < MOST_FAILURES else 429)
+            assert issuer.asked.count(TOKEN) - asked == (1 if number < MOST_FAILURES else 0)
+
+
+def test_what_came_back_once_is_worth_nothing_again(
+    sqlite_database: Database, captures: Captures, issuer: Issuer
+) -> None:
+    with site_over(sqlite_database, captures, issuer) as api:
+        browser = api.client()
+        there = browser.get("/login/oidc", params={"issuer": issuer.url}).headers["location"]
+        errand = browser.cookies["tiergate_errand"]
+        back = urlsplit(httpx.get(there, trust_env=False, timeout=PATIENCE).headers["location"])
+        assert browser.get(f"{back.path}?{back.query}").status_code == 200
+        assert browser.get(f"{back.path}?{back.query}").status_code == 400, "its errand is over"
+        thief = api.client(Cookie=f"tiergate_errand={errand}")
+        assert thief.get(f"{back.path}?{back.query}").status_code == 403, "the code was good once"
+        assert NAME not in thief.cookies
 
 
 def test_it_leads_on_to_pages_of_ours_alone(

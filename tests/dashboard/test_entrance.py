@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from service.approval.app import create_app
+from service.approval.config import LOOPBACK_NAMES
 from service.approval.failures import MOST_FAILURES
 from service.dashboard.entrance import own_path
 from service.dashboard.rooms import front_of
@@ -125,6 +126,56 @@ def test_logging_out_ends_the_session_for_whoever_has_its_cookie(
         assert NAME not in browser.cookies
         copied = api.client(**{"Accept": "text/html", "Cookie": f"{NAME}={cookie}"})
         assert copied.get("/").status_code == 303
+
+
+def test_whoever_logs_in_anew_ends_the_session_of_before(
+    sqlite_database: Database, captures: Captures
+) -> None:
+    with dashboard_over(sqlite_database, captures, loopback_reads=False) as api:
+        browser = logged_in(api, "read")
+        before = browser.cookies[NAME]
+        wrong = browser.post("/login", data={"token": "tg_wrong_secret"})
+        assert (wrong.status_code, browser.get("/").status_code) == (401, 200)
+        assert browser.post("/login", data={"token": api.secrets["approve"]}).status_code == 303
+        assert "test-approve (approve)" in words_of(browser.get("/").text)
+        copied = api.client(**{"Accept": "text/html", "Cookie": f"{NAME}={before}"})
+        assert copied.get("/").status_code == 303
+
+
+def test_a_form_of_a_session_that_has_ended_leads_by_the_log_in_to_the_page_it_was_sent_from(
+    sqlite_database: Database, captures: Captures
+) -> None:
+    with dashboard_over(sqlite_database, captures) as api:
+        browser = api.client(**{"Accept": "text/html"})
+        for path, referer, leads in (
+            (
+                "/adjudicate/undo",
+                f"{api.url}/adjudicate?evaluator=refusal&note=labelled",
+                "/adjudicate?evaluator=refusal",
+            ),
+            ("/logout", f"{api.url}/tier?model=a%2Fb&tier=c", "/tier?model=a%2Fb&tier=c"),
+            ("/logout", f"{api.url}/adjudicate/undo", "/"),
+            ("/logout", f"{api.url}//evil.example", "/"),
+            ("/logout", "https://evil.example/tier", "/"),
+            ("/logout", "http://[", "/"),
+            ("/logout", "", "/"),
+        ):
+            sent = browser.post(path, data={"csrf": "x"}, headers={"Referer": referer})
+            assert sent.status_code == 303
+            assert dict(httpx.URL(sent.headers["location"]).params) == {"next": leads}, referer
+            assert browser.get(leads).status_code in (200, 404)
+
+
+def test_by_https_a_form_of_our_name_without_tls_is_foreign(
+    sqlite_database: Database, captures: Captures
+) -> None:
+    public = "https://tiergate.example"
+    hosts = (*LOOPBACK_NAMES, "tiergate.example")
+    front = front_of(public_url=public)
+    with live_api(sqlite_database, captures, front=front, public_url=public, allowed_hosts=hosts) as api:
+        for origin, status in ((public, 303), ("http://tiergate.example", 403)):
+            sent = api.client(Host="tiergate.example", Origin=origin)
+            assert sent.post("/login", data={"token": api.secrets["read"]}).status_code == status
 
 
 def test_visits_keep_a_session_going_and_a_page_that_asks_for_itself_does_not(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import re
+from html import unescape
 
 import pytest
 from sqlalchemy import update
@@ -40,6 +42,20 @@ def test_filters_narrow_the_list_and_say_how_many_each_word_leaves(seen_site: Li
     assert "No pair is left under this filter" in words_of(
         listing(client, criterion=RECALL, **{"class": "refuse"})
     )
+
+
+@pytest.mark.parametrize("word", ["not\u00adjson", "not\u200bjson", "\u202enosj", '<not & "json">'])
+def test_a_class_that_is_not_all_seen_is_filtered_by_as_it_is(
+    house_site: LiveApi, house_database: Database, word: str
+) -> None:
+    with house_database.write() as connection:
+        connection.execute(
+            update(pairs).where(pairs.c.candidate_label == "not_json").values(candidate_label=word)
+        )
+    client = browser(house_site)
+    offered = re.findall(r'<option value="([^"]*)"', listing(client, way="harm"))
+    assert word in [unescape(each) for each in offered]
+    assert "Pairs: 52." in words_of(listing(client, way="harm", **{"class": word}))
 
 
 def test_where_nothing_differs_the_page_says_what_to_do(seen_site: LiveApi) -> None:

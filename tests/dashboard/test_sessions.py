@@ -128,11 +128,17 @@ def test_what_is_signed_for_a_purpose_is_opened_for_that_alone(sessions: Session
     assert sessions.opened(told, "cookie") is None
 
 
-def test_the_name_that_https_asks_for_comes_first(sessions: Sessions) -> None:
+@pytest.mark.parametrize(
+    ("secure", "own", "foreign"), [(True, SECURE_NAME, NAME), (False, NAME, SECURE_NAME)]
+)
+def test_by_https_a_cookie_that_anybody_on_the_way_may_set_is_none_of_ours(
+    sessions: Sessions, sqlite_database: Database, clock: Clock, secure: bool, own: str, foreign: str
+) -> None:
+    here = Sessions(sqlite_database, clock, secret=b"of the capture keys", secure=secure)
     mine = sessions.begin(claimed=CLAIMED)
-    set_by_a_neighbour = sessions.begin(claimed=replace(CLAIMED, name="mallory"))
-    head = f"{NAME}={sessions.cookie(set_by_a_neighbour)}; {SECURE_NAME}={sessions.cookie(mine)}"
-    found = sessions.shown(head)
+    of_mallory = sessions.cookie(sessions.begin(claimed=replace(CLAIMED, name="mallory")))
+    assert here.shown(f"{foreign}={of_mallory}") is None
+    found = here.shown(f"{foreign}={of_mallory}; {own}={sessions.cookie(mine)}")
     assert found is not None
     assert found.id == mine.id
 

@@ -83,6 +83,28 @@ def test_assets_are_kept_by_browsers_until_they_change(seen_site: LiveApi) -> No
     assert visitor.get("/assets/site.py").status_code == 404
 
 
+@pytest.mark.parametrize("version", ["", "?v=0123456789abcdef", "?v="])
+def test_under_the_address_of_another_version_an_asset_is_not_kept(seen_site: LiveApi, version: str) -> None:
+    """While processes are replaced one by one, a page of the new one may ask the old one for its style."""
+    answer = browser(seen_site).get(f"/assets/site.css{version}")
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/assets/../site.py",
+        "/assets/%2e%2e/site.py",
+        "/assets/..%2fsite.py",
+        "/assets//etc/passwd",
+        "/assets/%00",
+    ],
+)
+def test_nothing_but_assets_is_below_their_path(seen_site: LiveApi, path: str) -> None:
+    answer = seen_site.raw(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 404 ")
+
+
 def test_a_page_that_asks_for_itself_is_told_when_nothing_changed(seen_site: LiveApi) -> None:
     visitor = browser(seen_site)
     first = visitor.get("/", headers={"X-Tiergate-Live": "1"})
@@ -186,6 +208,14 @@ def test_a_notice_is_one_of_ours(seen_site: LiveApi) -> None:
     assert "nonsense" not in re.sub(
         r"<head>.*?</head>", "", visitor.get("/?note=nonsense").text.split("<main")[1]
     )
+
+
+@pytest.mark.parametrize(("led_by", "told"), [("same-origin", True), ("cross-site", False), ("none", False)])
+def test_no_link_of_somebody_else_says_that_something_was_done(
+    seen_site: LiveApi, led_by: str, told: bool
+) -> None:
+    page = browser(seen_site).get("/?note=act_approve", headers={"Sec-Fetch-Site": led_by})
+    assert ("Approved." in words_of(page.text)) is told
 
 
 def test_a_chart_is_downloaded_with_nothing_that_a_spreadsheet_computes(

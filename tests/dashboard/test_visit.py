@@ -16,12 +16,14 @@ from service.report.words import Language
 SESSION = Session(id="s", began=0.0, seen=0.0, token_id="t")
 
 
-def visit(query: str = "", *, scope: Scope | None = Scope.READ, session: Session | None = None) -> Visit:
+def visit(
+    query: str = "", *, path: str = "/pairs", scope: Scope | None = Scope.READ, session: Session | None = None
+) -> Visit:
     request = Request(
         {
             "type": "http",
             "method": "GET",
-            "path": "/pairs",
+            "path": path,
             "query_string": query.encode(),
             "headers": [(b"host", b"127.0.0.1")],
         }
@@ -46,6 +48,21 @@ def test_a_page_keeps_its_parameters_but_for_language_notice_and_download() -> N
     asked = visit("model=a%2Fb&page=3&lang=zh&note=x&download=c")
     assert asked.url(page=4) == "/pairs?model=a%2Fb&page=4"
     assert asked.url(page=None) == "/pairs?model=a%2Fb"
+
+
+@pytest.mark.parametrize(
+    ("path", "link"),
+    [
+        ("/tier/act", "/tier/act?lang=zh"),
+        ("/", "/?lang=zh"),
+        ("//evil.example", "/evil.example?lang=zh"),
+        ("///evil.example/x", "/evil.example/x?lang=zh"),
+        ("/\\evil.example", "/%5Cevil.example?lang=zh"),
+        ("/a?b#c", "/a%3Fb%23c?lang=zh"),
+    ],
+)
+def test_a_link_to_the_page_itself_is_never_one_to_another_host(path: str, link: str) -> None:
+    assert visit(path=path).url(lang="zh") == link
 
 
 def test_a_number_is_within_its_limits_or_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 
 import httpx
@@ -11,6 +12,7 @@ import pytest
 
 from service.decision.ramp import Promotion
 from service.fleet import Backend, Ladder, Route, Tier
+from service.store.access import tokens
 from service.store.decided.decisions import read, verify
 from service.store.decided.routes import current_route, set_route
 from service.store.redis.captures import Captures
@@ -144,6 +146,97 @@ def test_what_has_changed_since_it_was_shown_is_not_done_but_shown_again(site: L
     assert weights(site) == {"w8a8": 100}
 
 
+def test_a_reason_that_is_asked_for_again_is_still_what_was_written(site: LiveApi) -> None:
+    """Line ends, joined signs and marks of direction stand in its field as they are, and not spelled out."""
+    written = (
+        "first line\nsecond, \u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645, \u2067abc\u2069 </textarea><b>"
+    )
+    site.accept("w8a8")
+    client = logged_in(site, "approve")
+    refused = confirmed(client, "approve", reason=written, expires_in="soon\u200b")
+    assert refused.status_code == 422
+    again = re.search(r'<textarea id="reason"[^>]*>(.*?)</textarea>', refused.text, re.DOTALL)
+    assert again is not None
+    assert unescape(again[1]) == written
+    assert 'value="soon\u200b"' in refused.text
+    assert "<b>" not in refused.text
+    assert client.post(ACT, data={**fields_of(refused.text), "reason": unescape(again[1])}).status_code == 303
+    assert read(site.db, MODEL)[0].detail["reason"] == written
+
+
+@pytest.mark.parametrize(
+    "name", ["w8\u200ba8", "\u202ew8a8", "caf\u00e9", "cafe\u0301", "\u06a9\u200c\u0645", "a&b\"<'>"]
+)
+def test_a_tier_is_decided_about_by_its_own_name_however_it_is_spelled(
+    sqlite_database: Database, captures: Captures, name: str
+) -> None:
+    backend = (Backend(url="http://127.0.0.1:9"),)
+    names = ("bf16", "cafe", name)
+    ladder = Ladder(
+        model=MODEL,
+        tiers=tuple(Tier(name=each, model="m", backends=backend, shadow=backend) for each in names),
+    )
+    with dashboard_over(sqlite_database, captures, ladder=ladder) as site:
+        admin = logged_in(site, "admin")
+        page = told(admin, "reject", name)
+        fields = {key: unescape(text) for key, text in fields_of(page.text).items()}
+        answer = admin.post(ACT, data={**fields, "reason": "no"})
+        assert answer.status_code == 303, words_of(answer.text)
+        assert dict(httpx.URL(answer.headers["location"]).params)["tier"] == name
+        assert rows(site) == [("reject", "test-admin", name)]
+        assert admin.get(answer.headers["location"]).status_code == 200
+
+
+def test_a_form_that_comes_twice_says_that_it_is_so_already(site: LiveApi) -> None:
+    site.accept("w8a8")
+    client = logged_in(site, "approve")
+    fields = fields_of(told(client, "approve").text)
+    assert client.post(ACT, data=fields).status_code == 303
+    again = client.post(ACT, data=fields)
+    text = words_of(again.text)
+    assert again.status_code == 409
+    assert text.count("Everything is so already") == 1
+    assert "Nothing was done" not in text
+    assert [action for action, _, _ in rows(site)] == ["approve", "promote"]
+
+
+@pytest.mark.parametrize("header", ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"])
+def test_a_method_is_what_it_is(site: LiveApi, header: str) -> None:
+    site.accept("w8a8")
+    client = logged_in(site, "approve")
+    fields = fields_of(told(client, "approve").text)
+    asked = client.get(ACT, params={**fields, "_method": "POST"}, headers={header: "POST"})
+    assert asked.status_code == 200
+    assert rows(site) == []
+
+
+def test_evidence_that_came_between_looking_and_confirming_is_decided_on(site: LiveApi) -> None:
+    site.accept("w8a8")
+    client = logged_in(site, "approve")
+    fields = fields_of(told(client, "approve").text)
+    site.record("w8a8", harm=60)
+    site.clock.at += 2  # a standing is kept for a second
+    answer = client.post(ACT, data=fields)
+    assert answer.status_code == 409
+    assert "the verdict on 'w8a8' is reject, not accept" in words_of(answer.text)
+    assert 'class="confirm"' not in answer.text
+    assert weights(site) == {"bf16": 100}
+
+
+def test_a_token_that_is_revoked_or_worth_less_while_its_page_is_open_does_nothing(site: LiveApi) -> None:
+    site.accept("w8a8")
+    client = logged_in(site, "approve")
+    fields = fields_of(told(client, "approve").text)
+    tokens.revoke(site.db, "test-approve", now=site.clock())
+    sent = client.post(ACT, data=fields)
+    assert (sent.status_code, sent.headers["location"].partition("?")[0]) == (303, "/login")
+    client.post("/login", data={"token": site.secrets["read"]})
+    assert client.post(ACT, data=fields).status_code == 403, "the form of another session"
+    fresh = {**fields, "csrf": csrf_of(client.get("/").text)}
+    assert client.post(ACT, data=fresh).status_code == 403, "it takes more than reading"
+    assert rows(site) == []
+
+
 def test_a_form_sent_twice_rolls_back_once(site: LiveApi) -> None:
     site.accept("w8a8", "w4a16")
     client = logged_in(site, "approve")
@@ -239,8 +332,6 @@ def test_what_cannot_be_asked_is_a_page_that_says_so(
 
 
 def test_a_token_for_another_model_may_not(sqlite_database: Database, captures: Captures) -> None:
-    from service.store.access import tokens
-
     with dashboard_over(sqlite_database, captures) as site:
         site.secrets["narrow"] = tokens.create(
             sqlite_database, name="narrow", scopes=["admin"], now=site.clock(), models=["another"]
