@@ -2,13 +2,12 @@
 // anew by loading them.
 "use strict";
 (() => {
-  const EVERY = 5000, SLOWEST = 30000, PATIENCE = 20000;
-  const body = document.body, stale = document.getElementById("stale"), words = document.getElementById("live-words");
+  const EVERY = 5000, SLOWEST = 30000, PATIENCE = 20000, LONGEST = 600000;
+  const body = document.body, foot = document.querySelector(".foot time");
+  const stale = document.getElementById("stale"), words = document.getElementById("live-words");
   const live = () => document.querySelectorAll("[data-live]");
   if (!live().length) return;
-  let tag = null, wait = EVERY, last = new Date(), failing = false, timer = 0, ended = false;
-
-  const clock = (at) => at.toISOString().slice(11, 19);
+  let tag = null, wait = EVERY, failing = false, out = false, timer = 0;
 
   // Whether somebody is at work in there: a field that holds focus, a form that was begun.
   function busy(part) {
@@ -59,12 +58,19 @@
     return copy.innerHTML;
   }
 
+  const same = (part, page) => page.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
+
+  // Whether a page has the parts that this one has, and no others.
+  function alike(page) {
+    return page.querySelectorAll("[data-live]").length === live().length && [...live()].every((part) => same(part, page));
+  }
+
   function replace(page) {
     const changed = [];
     let put_off = false;
     for (const part of live()) {
-      const fresh = page.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
-      if (!fresh || told(fresh) === told(part)) continue;
+      const fresh = same(part, page);
+      if (told(fresh) === told(part)) continue;
       if (busy(part)) { put_off = true; continue; }
       const news = told(fresh, "time") !== told(part, "time");
       put(part, fresh);
@@ -77,16 +83,15 @@
     return !put_off;
   }
 
-  // As of when the page is right, by the clock of whoever answered.
+  // As of when the page is right, by the clock of whoever answered: that of a browser may be wrong.
   function asOf(answer) {
-    const time = document.querySelector(".foot time"), at = new Date(answer.headers.get("Date"));
-    if (!time || isNaN(at)) return;
-    time.dateTime = `${at.toISOString().slice(0, 19)}Z`;
-    time.textContent = `${at.toISOString().slice(0, 10)} ${clock(at)} UTC`;
+    const at = new Date(answer.headers.get("Date"));
+    if (isNaN(at)) return;
+    foot.dateTime = `${at.toISOString().slice(0, 19)}Z`;
+    foot.textContent = `${foot.dateTime.slice(0, 10)} ${foot.dateTime.slice(11, 19)} UTC`;
   }
 
   function recovered() {
-    last = new Date();
     wait = EVERY;
     if (!failing) return;
     failing = false;
@@ -95,16 +100,20 @@
     words.textContent = body.dataset.again;
   }
 
-  function failed() {
-    wait = Math.min(SLOWEST, wait * 2);
+  // `asked` is in how many milliseconds somebody wants to be asked again.
+  function failed(asked = 0) {
+    wait = Math.max(Math.min(SLOWEST, wait * 2), Math.min(LONGEST, asked));
     if (failing) return;
     failing = true;
-    stale.textContent = body.dataset.stale.replace("{at}", clock(last));
+    stale.textContent = body.dataset.stale.replace("{at}", foot.dateTime.slice(0, 19).replace("T", " "));
     stale.hidden = false;
   }
 
   function loggedOut() {
-    ended = true;
+    wait = SLOWEST;
+    tag = null;
+    if (out) return;
+    out = failing = true;
     const link = document.createElement("a");
     link.href = body.dataset.loginUrl;
     link.textContent = body.dataset.login;
@@ -123,8 +132,15 @@
     });
     if (answer.status === 401) { loggedOut(); return; }
     if (answer.status !== 304) {
-      if (!answer.ok) throw new Error(String(answer.status));
+      if (!answer.ok) { failed(1000 * Number(answer.headers.get("Retry-After")) || 0); return; }
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      // Whoever stands in front may answer in our place, with a page of their own.
+      if (page.body.dataset.stale === undefined) throw new Error("not of ours");
+      // Somebody else may be logged in by now; and another version, or configuration, has other parts.
+      if (out || !alike(page)) {
+        if (busy(body)) failed(); else location.reload();
+        return;
+      }
       tag = replace(page) ? answer.headers.get("ETag") : null;
     }
     asOf(answer);
@@ -142,16 +158,20 @@
   }
 
   function later() {
-    if (ended || timer) return;
-    timer = setTimeout(turn, document.hidden ? SLOWEST : wait);
+    if (!timer) timer = setTimeout(turn, document.hidden ? Math.max(SLOWEST, wait) : wait);
   }
 
-  document.addEventListener("visibilitychange", () => {
-    if (document.hidden || ended || !timer) return;
+  // Whoever comes back to a page sees at once what it says now, and does not wait for its turn.
+  function back() {
+    if (document.hidden || !timer) return;
     clearTimeout(timer);
     timer = 0;
     turn();
-  });
-  addEventListener("online", () => document.dispatchEvent(new Event("visibilitychange")));
+  }
+
+  document.addEventListener("visibilitychange", back);
+  document.addEventListener("resume", back);
+  addEventListener("online", back);
+  addEventListener("pageshow", (event) => { if (event.persisted) back(); });
   later();
 })();
