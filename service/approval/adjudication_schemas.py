@@ -56,7 +56,7 @@ class ItemOut(Answer):
     asked: str = Field(description="What the answer was to be, besides what the request says; may be empty.")
     a: SideOut
     b: SideOut
-    expires_at: str = Field(description="RFC 3339; the text is gone then.")
+    expires_at: str = Field(description="RFC 3339; the text goes in the course of that day, in UTC.")
 
 
 class NextOut(Answer):

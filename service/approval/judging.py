@@ -41,6 +41,7 @@ from service.store.redis.capture import SealBroken
 
 MOST_ITEMS = 20
 """Of one page of items."""
+DAY_SECONDS = 86400.0
 AHEAD_SECONDS = 300.0
 """How far another clock may be ahead."""
 READING = "reading captured text"
@@ -273,5 +274,6 @@ def _item_out(opening: Adjudicating, item: BlindItem) -> ItemOut:
         asked=item.asked,
         a=SideOut.model_validate(item.a),
         b=SideOut.model_validate(item.b),
-        expires_at=moment(item.expires_at),
+        # To the second it would be the name of a pair: the list of those that differ tells it as well.
+        expires_at=moment(item.expires_at - item.expires_at % DAY_SECONDS),
     )

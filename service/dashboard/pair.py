@@ -27,8 +27,8 @@ FILTERS = ("criterion", "class", "stratum", "way")
 """Parameters of the list, which a pair's page keeps for its neighbours and the way back."""
 ANSWERS, REQUEST = "answers", "request"
 """What may be shown; the request with the answers."""
-MOST_TURNS = 12
-"""Of a request, before the earlier ones are folded."""
+MOST_TURNS, MOST_TURNS_WHOLE = 12, 500
+"""Of a request, before the earlier ones are folded; and at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def _text(site: Site, visit: Visit, pair: ListedPair, *, request: bool) -> PairT
 
 def shown_request(text: PairText, *, whole: bool) -> ShownRequest:
     """The latest turns, and of each what there is room for."""
-    turns = text.turns if whole else text.turns[-MOST_TURNS:]
+    turns = text.turns[-(MOST_TURNS_WHOLE if whole else MOST_TURNS) :]
     return ShownRequest(
         turns=[ShownTurn(role=each.role, text=shown(each.text, whole=whole)) for each in turns],
         earlier=len(text.turns) - len(turns),

@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from service.dashboard.captured import Piece, bounded, pieces, shown
 from service.dashboard.json_changes import JsonChanges, json_changes
-from service.dashboard.word_changes import Stretch, stretches, words_of
+from service.dashboard.word_changes import EFFORT, Stretch, stretches, words_of
 from service.store.labels.kept_text import AnswerText, Call
 
 CONTEXT = 300
@@ -23,6 +23,8 @@ MOST_CHANGED = 3_000
 """Characters of one difference before it is folded."""
 MOST_SIDE = 24_000
 """Characters of one side before the rest is folded, however many differences follow."""
+MOST_CALLS, MOST_CALLS_WHOLE = 20, 500
+"""Tool calls of a side before the rest is folded; and at all, so that the page of a broken answer is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +67,8 @@ class Sides:
     """Where the texts of both are JSON."""
     refusal: TextChanges
     calls: tuple[CallChanges, ...]
+    calls_left_out: int
+    """Places of calls beyond these."""
     baseline: AnswerText
     candidate: AnswerText
 
@@ -72,26 +76,30 @@ class Sides:
     def is_folded(self) -> bool:
         """Whether there is more to see."""
         told = (self.text, self.refusal, *(each.arguments for each in self.calls))
-        return any(each.is_folded for each in told)
+        return self.calls_left_out > 0 or any(each.is_folded for each in told)
 
 
 def sides(baseline: AnswerText, candidate: AnswerText, *, whole: bool = False) -> Sides:
-    """Both answers compared; `whole` leaves nothing folded."""
+    """Both answers compared; `whole` leaves nothing folded but calls beyond `MOST_CALLS_WHOLE`."""
+    places = list(zip_longest(baseline.calls, candidate.calls))
+    shown = places[: MOST_CALLS_WHOLE if whole else MOST_CALLS]
+    effort = EFFORT // max(1, len(shown))
     return Sides(
         text=text_changes(baseline.text, candidate.text, whole=whole),
         fields=json_changes(baseline.text, candidate.text),
         refusal=text_changes(baseline.refusal, candidate.refusal, whole=whole),
         calls=tuple(
-            _call(place, one, other, whole=whole)
-            for place, (one, other) in enumerate(zip_longest(baseline.calls, candidate.calls), start=1)
+            _call(place, one, other, whole=whole, effort=effort)
+            for place, (one, other) in enumerate(shown, start=1)
         ),
+        calls_left_out=len(places) - len(shown),
         baseline=baseline,
         candidate=candidate,
     )
 
 
-def text_changes(baseline: str, candidate: str, *, whole: bool = False) -> TextChanges:
-    """Two texts compared by words."""
+def text_changes(baseline: str, candidate: str, *, whole: bool = False, effort: int = EFFORT) -> TextChanges:
+    """Two texts compared by words, with so much effort at most."""
     if not baseline or not candidate:
         # One of them is all there is: to mark every word of it would tell nothing.
         return TextChanges(
@@ -102,7 +110,7 @@ def text_changes(baseline: str, candidate: str, *, whole: bool = False) -> TextC
             only_candidate=_words(candidate),
             is_same=baseline == candidate,
         )
-    told = stretches(baseline, candidate)
+    told = stretches(baseline, candidate, effort=effort)
     changed = [each for each in told if not each.is_same]
     return TextChanges(
         baseline=tuple(_side(told, [each.baseline for each in told], whole=whole)),
@@ -118,14 +126,14 @@ def _words(text: str) -> int:
     return sum(not each.isspace() for each in words_of(text))
 
 
-def _call(place: int, one: Call | None, other: Call | None, *, whole: bool) -> CallChanges:
+def _call(place: int, one: Call | None, other: Call | None, *, whole: bool, effort: int) -> CallChanges:
     texts = ["" if each is None else each.arguments for each in (one, other)]
     return CallChanges(
         place=place,
         baseline=one,
         candidate=other,
         is_same_name=one is not None and other is not None and one.name == other.name,
-        arguments=text_changes(*texts, whole=whole),
+        arguments=text_changes(*texts, whole=whole, effort=effort),
         fields=json_changes(*texts) if one is not None and other is not None else None,
     )
 

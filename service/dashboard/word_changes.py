@@ -43,12 +43,15 @@ class Stretch:
         return self.baseline == self.candidate
 
 
-def stretches(baseline: str, candidate: str) -> list[Stretch]:
-    """Both texts from beginning to end, the same and changed in turn; put together, they are the texts."""
+def stretches(baseline: str, candidate: str, *, effort: int = EFFORT) -> list[Stretch]:
+    """Both texts from beginning to end, the same and changed in turn; put together, they are the texts.
+
+    `effort` is in steps; whoever compares many texts for one page shares it out.
+    """
     start = _common_start(baseline, candidate)
     end = _common_end(baseline, candidate, start)
     until, till = len(baseline) - end, len(candidate) - end
-    middle = _middle(baseline[start:until], candidate[start:till])
+    middle = _middle(baseline[start:until], candidate[start:till], effort)
     whole = [
         Stretch(baseline=baseline[:start], candidate=candidate[:start]),
         *middle,
@@ -62,12 +65,12 @@ def words_of(text: str) -> list[str]:
     return _WORDS.findall(text)
 
 
-def _middle(baseline: str, candidate: str) -> Iterator[Stretch]:
+def _middle(baseline: str, candidate: str, effort: int) -> Iterator[Stretch]:
     one, other = words_of(baseline), words_of(candidate)
     numbers: dict[str, int] = {}
     first, second = ([numbers.setdefault(word, len(numbers)) for word in each] for each in (one, other))
     at, beside = 0, 0
-    for place, across in (*_aligned(first, second), (len(one), len(other))):
+    for place, across in (*_aligned(first, second, effort), (len(one), len(other))):
         if place > at or across > beside:
             yield Stretch(baseline="".join(one[at:place]), candidate="".join(other[beside:across]))
         if place < len(one):
@@ -105,9 +108,9 @@ def _without_crumbs(told: Sequence[Stretch]) -> Iterator[Stretch]:
             yield each
 
 
-def _aligned(one: Sequence[int], other: Sequence[int]) -> list[tuple[int, int]]:
+def _aligned(one: Sequence[int], other: Sequence[int], effort: int = EFFORT) -> list[tuple[int, int]]:
     """Places of words that stand for each other, rising in both."""
-    left = EFFORT
+    left = effort
     found: list[tuple[int, int]] = []
     waiting = [(0, len(one), 0, len(other))]
     while waiting:

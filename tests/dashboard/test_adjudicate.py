@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from html import unescape
@@ -260,6 +261,21 @@ def test_the_export_is_the_file_of_the_command(house_site: LiveApi) -> None:
     assert len({each["item"] for each in lines}) == len(lines) > 20
     seen = {each.item_id for each in read_access(house_site.db, limit=1000) if each.action == "export"}
     assert seen >= {each["item"] for each in lines}
+
+
+def test_nothing_that_is_given_to_judge_is_the_name_of_a_pair_in_the_list(house_site: LiveApi) -> None:
+    """When its text goes, to the second, stands in the list as well, beside who failed."""
+    client = browser(house_site, "label")
+    lines = client.get(address("/adjudicate", download="items")).text.splitlines()
+    given = {json.loads(line)["expires_at"] for line in lines}
+    named = client.get(address("/pairs", model=CHAT, tier="w4a16", download="pairs")).text
+    assert given
+    assert all(each.endswith("T00:00:00Z") for each in given), given
+    told = {row["text_kept_until"] for row in csv.DictReader(named.splitlines())}
+    assert told - {""}
+    assert not given & told
+    page = page_of(client)
+    assert not any(each in page for each in told - {""})
 
 
 def test_where_no_key_is_known_the_page_says_what_to_do(house_database: Database, captures: Captures) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from service.dashboard.captured import Piece
-from service.dashboard.sides import MOST_SIDE, sides, text_changes
+from service.dashboard.sides import MOST_CALLS, MOST_CALLS_WHOLE, MOST_SIDE, sides, text_changes
+from service.dashboard.word_changes import EFFORT, Stretch, stretches
 from service.store.labels.kept_text import AnswerText, Call
 
 
@@ -109,3 +112,28 @@ def test_anything_folded_anywhere_is_offered_whole() -> None:
     assert sides(AnswerText(refusal=long), AnswerText()).is_folded
     assert sides(AnswerText(calls=(Call(name="f", arguments=long),)), AnswerText()).is_folded
     assert not sides(AnswerText(text=long), AnswerText(text=long), whole=True).is_folded
+
+
+def test_of_very_many_calls_some_are_compared_and_the_rest_is_counted() -> None:
+    many = AnswerText(calls=tuple(Call(name="f", arguments=f'{{"n": {place}}}') for place in range(10_000)))
+    few = AnswerText(calls=many.calls[:3])
+    folded, whole = sides(many, few), sides(few, many, whole=True)
+    assert (len(folded.calls), folded.calls_left_out) == (MOST_CALLS, 10_000 - MOST_CALLS)
+    assert folded.is_folded
+    assert (len(whole.calls), whole.calls_left_out) == (MOST_CALLS_WHOLE, 10_000 - MOST_CALLS_WHOLE)
+    assert sides(few, few).calls_left_out == 0
+
+
+def test_calls_share_the_effort_of_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[int] = []
+
+    def spent(baseline: str, candidate: str, *, effort: int) -> list[Stretch]:
+        given.append(effort)
+        return stretches(baseline, candidate, effort=effort)
+
+    monkeypatch.setattr("service.dashboard.sides.stretches", spent)
+    calls = tuple(Call(name="f", arguments=str(place)) for place in range(MOST_CALLS))
+    others = tuple(Call(name="f", arguments=f"x{place}") for place in range(MOST_CALLS))
+    sides(AnswerText(calls=calls), AnswerText(calls=others))
+    assert len(given) == MOST_CALLS
+    assert sum(given) <= EFFORT
