@@ -17,6 +17,7 @@ from service.approval.verdict_schemas import (
 from service.decision.decide import limits_of
 from service.decision.evidence import Evidence
 from service.decision.explain import explain
+from service.decision.look import LEAST_ALPHA, MOST_PAIRS
 from service.decision.policy import Criterion, Hypothesis, Policy
 from service.decision.tally import Tally
 from service.decision.verdict import Verdict
@@ -63,7 +64,7 @@ def _recompute(policy: Policy, evidence: Evidence) -> Iterator[RecomputeOut]:
     alpha = limits_of(policy, evidence).alpha_accept
     for criterion in policy.visible:
         tally = evidence.tallies.get(criterion.evaluator, Tally())
-        if tally.n and alpha:
+        if 0 < tally.n <= MOST_PAIRS and LEAST_ALPHA <= alpha < 0.5:
             yield from _of_counts(criterion, tally, alpha)
     yield RecomputeOut(
         what="every count from the single pairs behind it; unequal counts are named",
@@ -98,12 +99,11 @@ def _of_counts(criterion: Criterion, tally: Tally, alpha: float) -> Iterator[Rec
     discordance = (tally.harm + tally.benefit) / tally.n
     yield RecomputeOut(
         what=f"{name}: pairs that a tier as discordant as this one needs, if it is equal",
-        command=f"tiergate plan --margin {criterion.margin:g} --discordance {discordance:.6g} "
-        f"--alpha {alpha:.6g}",
+        command=f"tiergate plan --margin {criterion.margin:.10g} --discordance {discordance:.10g} "
+        f"--alpha {alpha:.10g}",
     )
 
 
 def _stats(n: int, harm: int, benefit: int, margin: float, alpha: float) -> str:
-    return (
-        f"tiergate stats --n {n} --harm {harm} --benefit {benefit} --margin {margin:g} --alpha {alpha:.10g}"
-    )
+    counts = f"--n {n} --harm {harm} --benefit {benefit}"
+    return f"tiergate stats {counts} --margin {margin:.10g} --alpha {alpha:.10g}"
