@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +39,7 @@ class Child:
         self.part = part
         self.log_path = log_dir / f"{part.name}.log"
         self.started_at = time.monotonic()
+        log_dir.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             self._log_from = log.tell()
             self._popen = subprocess.Popen(
@@ -63,24 +66,40 @@ class Child:
         return f"ended with exit status {status}"
 
     def log(self) -> str:
-        """What it has logged since its start; of a long one the beginning and the end."""
-        with self.log_path.open("rb") as log:
-            end = log.seek(0, os.SEEK_END)
-            # A log that was moved aside begins again at 0.
-            begin = self._log_from if self._log_from <= end else 0
-            log.seek(begin)
-            text = log.read(LOG_LOOKED_AT)
-            log.seek(max(log.tell(), end - LOG_LOOKED_AT))
-            return (text + log.read(LOG_LOOKED_AT)).decode("utf-8", "replace")
+        """What it has logged since its start; of a long one the beginning and the end.
+
+        Nothing where the log cannot be read: whoever took it away is not to end what writes it.
+        """
+        try:
+            with self.log_path.open("rb") as log:
+                end = log.seek(0, os.SEEK_END)
+                # A log that was moved aside begins again at 0.
+                begin = self._log_from if self._log_from <= end else 0
+                log.seek(begin)
+                text = log.read(LOG_LOOKED_AT)
+                log.seek(max(log.tell(), end - LOG_LOOKED_AT))
+                return (text + log.read(LOG_LOOKED_AT)).decode("utf-8", "replace")
+        except OSError:
+            return ""
 
     def last_lines(self, count: int = 12) -> str:
         """The end of its log, indented."""
         return "".join(f"    {line[:LINE_SHOWN]}\n" for line in self.log().splitlines()[-count:])
 
     def move_long_log_aside(self) -> None:
-        """Keep one older generation; the child appends, so its file can be cut under it."""
-        if self.log_path.stat().st_size > LOG_MOST:
-            self.log_path.with_suffix(".log.1").write_bytes(self.log_path.read_bytes())
+        """Keep one older generation; the child appends, so its file can be cut under it.
+
+        Where an older one finds no room, as on a full disk, there is none. A log that is gone is not long.
+        """
+        with contextlib.suppress(OSError):
+            if self.log_path.stat().st_size <= LOG_MOST:
+                return
+            aside = self.log_path.with_suffix(".log.1")
+            try:
+                shutil.copyfile(self.log_path, aside)
+            except OSError:
+                with contextlib.suppress(OSError):
+                    aside.unlink()
             os.truncate(self.log_path, 0)
 
     def stop(self, hurry: Callable[[], bool]) -> bool:

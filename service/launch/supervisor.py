@@ -51,6 +51,11 @@ class _Kept:
     """Monotonic seconds; None while it runs."""
     announced: bool = True
 
+    def wait_longer(self, now: float) -> None:
+        """Before the next restart, than before the last."""
+        self.pause = min(max(self.pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
+        self.restart_at = now + self.pause
+
 
 class Supervisor:
     """Keeps parts running for as long as the `with` block lasts.
@@ -230,9 +235,7 @@ class Supervisor:
         part, now = kept.child.part, time.monotonic()
         if kept.restart_at is not None:
             if now >= kept.restart_at:
-                kept.restart_at = None
-                kept.announced = False
-                kept.child = self._spawn(part, tell)
+                self._start_again(kept, now, tell)
             return
         ended = kept.child.ended()
         if ended is None:
@@ -243,13 +246,27 @@ class Supervisor:
             return
         kept.child.kill_group()
         tell(f"-{kept.child.pid}")
-        steady = now - kept.child.started_at >= STEADY
-        kept.pause = FIRST_PAUSE if steady else min(max(kept.pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
-        kept.restart_at = now + kept.pause
+        if now - kept.child.started_at >= STEADY:
+            kept.pause = 0.0
+        kept.wait_longer(now)
         self._say(
             f"{part.name} {ended}; it starts again in {kept.pause:g} s. "
             f"The end of {kept.child.log_path}:\n{kept.child.last_lines(4)}".rstrip()
         )
+
+    def _start_again(self, kept: _Kept, now: float, tell: Callable[[str], None]) -> None:
+        """What keeps it from starting (no memory, no disk, no process left) must not end the others."""
+        part = kept.child.part
+        try:
+            kept.child = self._spawn(part, tell)
+        except OSError as error:
+            kept.wait_longer(now)
+            where = f"{error.filename}: " if error.filename else ""
+            self._say(
+                f"{part.name} could not be started ({where}{error.strerror}); once more in {kept.pause:g} s"
+            )
+            return
+        kept.restart_at, kept.announced = None, False
 
     def _stop_children(self, tell: Callable[[str], None]) -> None:
         # A stack: what goes wrong with one must not keep the others running.

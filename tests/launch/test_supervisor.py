@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 
 from service.launch import Part, StartFailed, Supervisor, http_ok, logs
 from service.launch.lock import owning
+from service.launch.supervisor import LOOK
 from tests.launch.conftest import eventually, runs
 from tests.leash import Leashed
 from tests.patience import PATIENCE
@@ -197,6 +199,47 @@ def test_a_long_log_is_moved_aside_under_the_running_part(tmp_path: Path, said: 
     with supervising([shell("chatty", script, ready=logs("up"))], tmp_path, said):
         log = tmp_path / "logs" / "chatty.log"
         assert eventually(lambda: log.with_suffix(".log.1").exists() and log.stat().st_size < 10_000)
+
+
+def test_a_log_that_is_taken_away_ends_nobody(tmp_path: Path, said: list[str]) -> None:
+    part = shell("steady", "trap 'exit 3' USR1; echo up; while :; do sleep 0.1; done", ready=logs("up"))
+    with supervising([part, shell("other", "sleep 60")], tmp_path, said) as supervisor:
+        before = supervisor.pids
+        shutil.rmtree(tmp_path / "logs")
+        looked = time.monotonic()
+        assert eventually(lambda: time.monotonic() - looked > 3 * LOOK)
+        assert supervisor.pids == before
+        assert all(map(runs, before.values()))
+        # Nor does what crashes without its log: it has a new one.
+        os.kill(before["steady"], signal.SIGUSR1)
+        assert eventually(lambda: "steady is ready again" in said)
+        assert (tmp_path / "logs" / "steady.log").read_text() == "up\n"
+        assert runs(before["other"])
+
+
+def test_what_cannot_be_started_again_is_tried_again_and_ends_nobody(tmp_path: Path, said: list[str]) -> None:
+    crash = tmp_path / "crash"
+    script = f"echo up; while [ ! -e {crash} ]; do sleep 0.1; done; rm {crash}; exit 1"
+    part = shell("crashing", script, ready=logs("up"))
+    with supervising([part, shell("other", "sleep 60")], tmp_path, said) as supervisor:
+        other = supervisor.pids["other"]
+        # Root may write anywhere, but a file is no folder for anybody.
+        (tmp_path / "logs").rename(tmp_path / "away")
+        (tmp_path / "logs").write_text("")
+        crash.touch()
+        assert eventually(lambda: any("crashing could not be started" in line for line in said))
+        assert runs(other)
+        (tmp_path / "logs").unlink()
+        assert eventually(lambda: "crashing is ready again" in said)
+
+
+def test_a_long_log_with_no_room_for_an_older_one_is_cut(tmp_path: Path, said: list[str]) -> None:
+    script = "echo up; head -c 17000000 /dev/zero | tr '\\0' x; echo more; sleep 60"
+    with supervising([shell("talker", script, ready=logs("up"))], tmp_path, said) as supervisor:
+        log = tmp_path / "logs" / "talker.log"
+        log.with_suffix(".log.1").mkdir(exist_ok=True)
+        assert eventually(lambda: log.stat().st_size < 10_000)
+        assert runs(supervisor.pids["talker"])
 
 
 def test_an_exception_in_the_block_stops_every_part(tmp_path: Path, said: list[str]) -> None:
