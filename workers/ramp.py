@@ -22,7 +22,8 @@ from service.fleet import Route
 from service.store.decided.holds import HoldKind, begin_hold, end_hold
 from service.store.decided.routes import RouteMoved, set_route
 from service.store.verdicts.measurements import Measurement, latest_measurement
-from service.store.verdicts.standing import Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Standing
 from workers.rollback import is_withheld, may_serve, move, problem_of
 from workers.watching import ACTOR, Guard, lacks_room, publish
 

@@ -15,7 +15,8 @@ from service.fleet import Route
 from service.store.decided.holds import HoldKind, roll_back
 from service.store.decided.routes import RouteMoved
 from service.store.verdicts.detectors import Place, feed, stop_others
-from service.store.verdicts.standing import Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Standing
 from workers.watching import ACTOR, Guard, lacks_room, publish, tell_once
 
 log = logging.getLogger("tiergate.guard")

@@ -19,7 +19,8 @@ from service.fleet import Ladder, Route
 from service.store.decided.decisions import Entry, append_within, read
 from service.store.redis.captures import Captures
 from service.store.sql.database import Database, StoreUnusable
-from service.store.verdicts.standing import Question, Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Question, Standing
 
 log = logging.getLogger("tiergate.guard")
 

@@ -48,7 +48,8 @@ from service.store.decided.approvals import Approval
 from service.store.decided.decisions import Entry
 from service.store.scored.evidence import RecentPair
 from service.store.traffic.account import LedgerAccount
-from service.store.verdicts.standing import Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Standing
 
 PAIR_PLACE = ("capture_id", "evaluator", "version", "conversation", "stratum", "epoch", "counted")
 

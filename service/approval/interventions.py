@@ -22,7 +22,8 @@ from service.decision.ladder import counts_as_reject, decide_ladder
 from service.decision.policy import LadderRule, Policy
 from service.decision.verdict import Verdict
 from service.store.decided.interventions import Kind, intervene, undo_skip
-from service.store.verdicts.standing import Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Standing
 
 
 class Intervention(StrEnum):

@@ -34,7 +34,8 @@ from service.fleet import Route
 from service.store.decided.approvals import Approval
 from service.store.decided.chain import canonical
 from service.store.decided.holds import HoldKind
-from service.store.verdicts.standing import Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ from service.decision.verdict import Decision
 from service.engines.artifact import bare
 from service.fleet import Route, Tier
 from service.store.decided.approvals import Approval
-from service.store.verdicts.standing import Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Standing
 
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 LONGEST = 366 * 86400

@@ -29,7 +29,7 @@ from service.store.scored.adjudicated import (
     labels_of,
     queue_counts,
 )
-from service.store.verdicts.standing import Rung
+from service.store.verdicts.rung import Rung
 
 MOST_DISPUTED = 20
 

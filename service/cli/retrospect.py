@@ -88,7 +88,7 @@ def _counts(db: Database, standing: Standing, other: Policy, question: Question)
             model,
             places,
             control,
-            read_facts(connection, model),
+            read_facts(connection, model, [place.epoch for place in places]),
             policy=other,
             universe=question.universe,
             present=question.present,

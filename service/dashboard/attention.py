@@ -15,7 +15,8 @@ from service.store.load.jobs import Job, JobState
 from service.store.outgoing.callbacks import CallbackState
 from service.store.outgoing.webhooks import PREFIX
 from service.store.traffic.account import LedgerAccount
-from service.store.verdicts.standing import Rung, RungState, Standing
+from service.store.verdicts.rung import Rung, RungState
+from service.store.verdicts.standing import Standing
 
 SOON_SECONDS = 3 * 86_400.0
 """Before the end of an approval."""

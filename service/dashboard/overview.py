@@ -18,7 +18,8 @@ from service.store.labels.adjudication import Where, left_to_judge
 from service.store.load.jobs import list_jobs
 from service.store.outgoing.callbacks import count_callbacks
 from service.store.scored.latest import latest_pairs
-from service.store.verdicts.standing import Rung, RungState, Standing, read_account
+from service.store.verdicts.rung import Rung, RungState
+from service.store.verdicts.standing import Standing, read_account
 
 MOST_OPEN = 12
 """Of what needs a person; the rest is folded, so that the ladders are not out of sight."""

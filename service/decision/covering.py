@@ -52,7 +52,7 @@ def covering(coverage: Coverage) -> tuple[Covered, ...]:
 
 
 def gaps(coverage: Coverage) -> tuple[Covered, ...]:
-    """Those of them that are gaps. Most of the hundreds of strata are rare, and a verdict makes none of these."""
+    """Those of them that are gaps. Most of hundreds of strata are rare, and a verdict makes none of these."""
     return tuple(each for each in _covered(coverage, WORTH_COVERING) if each.gap)
 
 

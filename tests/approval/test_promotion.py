@@ -23,7 +23,8 @@ from service.decision.evidence import Evidence
 from service.decision.tally import Tally
 from service.fleet import Ladder, Route, Tier
 from service.store.decided.approvals import Approval
-from service.store.verdicts.standing import Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Standing
 from tests.approval.live import CRITERIA, WIDE
 
 NAMES = ("bf16", "w8a8", "w4a16", "w2")

@@ -14,7 +14,8 @@ from service.drill.acts import Act, Seen, Sign, signs
 from service.drill.arms import CROSSED, DAMAGED, SWAPPED, stages
 from service.drill.defects import CRITERION, Defect
 from service.fleet import Backend, Ladder, Route, Tier
-from service.store.verdicts.standing import Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Standing
 
 NAMES = tuple(CRITERION.values())
 GATES = dict.fromkeys(Gate, Asked.OFF) | {Gate.QUALITY: Asked.REQUIRED, Gate.CONTROL: Asked.REQUIRED}

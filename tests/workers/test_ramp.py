@@ -11,7 +11,8 @@ from service.store.decided.holds import HoldKind
 from service.store.decided.routes import current_route, set_route
 from service.store.sql.database import Database
 from service.store.verdicts.measurements import Measurement, put_measurement
-from service.store.verdicts.standing import Rung, read_standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import read_standing
 from tests.workers.guarding import (
     DOWN,
     NOW,

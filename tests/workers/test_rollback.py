@@ -23,7 +23,8 @@ from service.store.decided.routes import current_route, set_route
 from service.store.redis.captures import Captures
 from service.store.sql.database import Database
 from service.store.verdicts.detectors import Place, read_watch
-from service.store.verdicts.standing import Rung, read_standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import read_standing
 from tests.workers.guarding import (
     DOWN,
     NOW,

@@ -10,7 +10,7 @@ from service.decision.verdict import Decision, Finding
 from service.engines.artifact import bare
 from service.moments import moment
 from service.store.decided.approvals import Approval
-from service.store.verdicts.standing import Rung
+from service.store.verdicts.rung import Rung
 
 LONGEST_REASON = 240
 """Characters: Argo keeps an answer in its resource, GitHub shows 1024."""

@@ -30,7 +30,8 @@ from service.approval.schemas import ApprovalBody, RollbackBody
 from service.dashboard.acting.offers import Act
 from service.fleet import Backend
 from service.store.decided.chain import canonical
-from service.store.verdicts.standing import Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Standing
 
 _STILL_TO_COME = "still to be written"
 """Stands for the reason while somebody is asked for it; a decision is never made with it."""

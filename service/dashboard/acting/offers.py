@@ -13,7 +13,8 @@ from service.decision.ladder import counts_as_reject
 from service.decision.policy import LadderRule, Policy
 from service.decision.verdict import Decision
 from service.store.decided.holds import HoldKind
-from service.store.verdicts.standing import Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Standing
 
 PATH = "/tier/act"
 

@@ -17,7 +17,8 @@ from service.store.decided.decisions import Entry, latest
 from service.store.scored.breakdown import StratumStanding, read_strata
 from service.store.scored.units import Arm
 from service.store.verdicts.looks import LookTaken, read_looks
-from service.store.verdicts.standing import Rung, Standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Standing
 
 MOST_ENTRIES = 20
 """Of the decision log, the latest that are about the tier."""

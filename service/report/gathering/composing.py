@@ -23,7 +23,8 @@ from service.store.sql.database import Database
 from service.store.traffic.account import LedgerAccount
 from service.store.traffic.ledger import account
 from service.store.traffic.resends import ResendRate, resend_rates
-from service.store.verdicts.standing import Question, Rung, read_account, read_standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Question, read_account, read_standing
 
 Json = Mapping[str, Any]
 RETRY_DAYS = 14

@@ -11,7 +11,7 @@ from service.decision.tally import Tally
 from service.decision.verdict import Finding as Found
 from service.report.document import Finding, SingleLook, VerdictFigures
 from service.report.measured import Figure
-from service.store.verdicts.standing import Rung
+from service.store.verdicts.rung import Rung
 
 SINGLE_LOOK_LEVEL = 0.9
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Integer, String, Table
+from sqlalchemy import BigInteger, Column, Integer, String, Table, Text
 
 from service.store.sql.schema import metadata
 
@@ -85,8 +85,8 @@ traffic_before = Table(
     # came since is the traffic that the epoch's evidence is compared with. Not counted from pairs.
     "traffic_before",
     metadata,
-    *_keyed("model", "tier", "epoch", "stratum"),
-    Column("amount", BigInteger, nullable=False),
+    *_keyed("model", "tier", "epoch"),
+    Column("amounts", Text, nullable=False),  # JSON by stratum: a verdict reads them whole
     sqlite_with_rowid=False,
 )
 

@@ -23,7 +23,7 @@ def read_coverage(db: Database, model: str, tier: str, epoch: str) -> Coverage:
     """Requests by stratum, as they came and as they count; see `coverage_at`."""
     place = Place(tier, Arm.CANDIDATE.value, epoch)
     with db.read() as connection:
-        return coverage_at(connection, model, [place], read_facts(connection, model))[place]
+        return coverage_at(connection, model, [place], read_facts(connection, model, [epoch]))[place]
 
 
 def coverage_at(
@@ -42,8 +42,13 @@ def coverage_at(
     for place, counts in _covered(connection, model, places):
         if place in evidence:
             evidence[place].update(counts)
-    came = since_began(connection, model, places, traffic, evidence)
-    return {place: Coverage(traffic=came[place], evidence=evidence[place]) for place in places}
+    before = facts.traffic_before
+    return {
+        place: Coverage(
+            traffic=since_began(traffic, before.get((place.tier, place.epoch), {}), counts), evidence=counts
+        )
+        for place, counts in evidence.items()
+    }
 
 
 def _covered(
@@ -105,7 +110,7 @@ def _units_by_tenant(
 
 
 def _busiest(which: ColumnElement[bool], *apart: ColumnElement[Any]) -> Select[Any]:
-    """Requests that count of the busiest evaluator, at each place: one a conversation, and its further ones."""
+    """Requests that count at each place, of the busiest evaluator: one a conversation, and further ones."""
     place = [tenant_tallies.c[name] for name in Place._fields]
     requests = tenant_tallies.c.kind.in_((Kind.UNIT.value, Kind.FURTHER.value))
     by = (*place, *apart)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -54,7 +54,7 @@ from service.store.sql.schema import (
     measurements,
     routes,
 )
-from service.store.sql.tally_tables import takings, tallies
+from service.store.sql.tally_tables import takings, tallies, traffic_before
 from service.store.verdicts.epochs import Epochs
 from service.store.verdicts.measurements import Measurement
 from service.store.verdicts.traffic_since import OTHERS
@@ -98,16 +98,23 @@ class LadderFacts:
     """Eligible requests by crossed stratum, from the mirror ledger."""
     taken: Mapping[str, int]
     """Captures taken up, by what a worker tells of them; the smallest tenants as `OTHERS`."""
+    traffic_before: Mapping[tuple[str, str], Mapping[str, int]]
+    """What both said when an epoch of a tier began, by tier and epoch, of those that were asked for."""
     labelled: bool
     """Whether anybody labelled any pair."""
     repeated: bool
     """Whether candidates of the model were ever asked twice."""
 
 
-def read_facts(connection: Connection, model: str) -> LadderFacts:
-    """All of them."""
+def read_facts(connection: Connection, model: str, epochs: Collection[str]) -> LadderFacts:
+    """All of them; `epochs` are those whose traffic before is asked for."""
     prefix = ledger_key(Count.TRAFFIC, model, "-").removesuffix("-")
-    asked = {"model": model, "mark": model_mark(model), "prefix": _escaped(prefix) + "%"}
+    asked = {
+        "model": model,
+        "mark": model_mark(model),
+        "prefix": _escaped(prefix) + "%",
+        "epochs": sorted(set(epochs)),
+    }
     found: defaultdict[str, list[_Fact]] = defaultdict(list)
     for row in connection.execute(_FACTS, asked).all():
         found[row[0]].append(_Fact._make(row))
@@ -124,6 +131,7 @@ def read_facts(connection: Connection, model: str) -> LadderFacts:
         awaited=awaited[0] if awaited else None,
         traffic={split_ledger_key(fact.name).detail: int(fact.whole or 0) for fact in found["traffic"]},
         taken=_taken(connection, model, found),
+        traffic_before={(fact.tier, fact.epoch): json.loads(fact.text) for fact in found["before"]},
         labelled=bool(found["labelled"]),
         repeated=bool(found["repeated"]),
     )
@@ -240,7 +248,7 @@ def _union() -> CompoundSelect[Any]:
         select(tallies.c.tier).where(tallies.c.model == _MODEL, tallies.c.arm == Arm.REPEAT.value).limit(1)
     ).subquery()
     of, plan, start = epochs.c, epoch_plans.c, epoch_starts.c
-    hold, done, measured = holds.c, interventions.c, measurements.c
+    hold, done, measured, before = holds.c, interventions.c, measurements.c, traffic_before.c
     return union_all(
         _member("route", routes, whole=routes.c.version, at=routes.c.issued_at, text=routes.c.weights).where(
             routes.c.model == _MODEL
@@ -294,6 +302,9 @@ def _union() -> CompoundSelect[Any]:
             takings.c.model == _MODEL, ~_OF_TENANT
         ),
         _member("tenant", largest, name=largest.c.stratum, whole=largest.c.amount),
+        _member("before", traffic_before, tier=before.tier, epoch=before.epoch, text=before.amounts).where(
+            before.model == _MODEL, before.epoch.in_(bindparam("epochs", expanding=True))
+        ),
         _member("labelled", labelled),
         _member("repeated", repeated),
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 from redis import RedisError
 from sqlalchemy import Connection
@@ -18,11 +17,8 @@ from service.decision.ladder import decide_ladder, with_skips
 from service.decision.policy import Gate, Policy, Role
 from service.decision.ramp import AT_ONCE
 from service.decision.thresholds import Thresholds, thresholds
-from service.decision.verdict import Decision, Verdict
-from service.fleet import Ladder, Route, Tier
+from service.fleet import Ladder, Route
 from service.moments import moment
-from service.store.decided.approvals import Approval
-from service.store.decided.holds import BARRING, FREEZING, Hold
 from service.store.decided.interventions import Intervention
 from service.store.decided.routes import current_route
 from service.store.redis.captures import Captures
@@ -36,21 +32,8 @@ from service.store.traffic.ledger import account
 from service.store.verdicts.epochs import Epochs, Look, fix
 from service.store.verdicts.ladder_counts import read_counts
 from service.store.verdicts.ladder_facts import LadderFacts, read_facts
+from service.store.verdicts.rung import Rung
 from service.strata import UNIVERSE
-
-
-class RungState(StrEnum):
-    """A tier's place between unknown and trusted."""
-
-    BASELINE = "baseline"
-    SHADOWING = "shadowing"
-    """No pair has been counted yet."""
-    UNDECIDED = "undecided"
-    ACCEPT = "accept"
-    REJECT = "reject"
-    APPROVED = "approved"
-    EXPIRED = "expired"
-    """It was approved until a time that has passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,75 +62,6 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
-    """One tier as it stands."""
-
-    tier: Tier
-    position: int
-    """0 is the baseline."""
-    weight: int
-    """Per cent of clients it serves."""
-    evidence: Evidence | None
-    """None for the baseline, like the verdict and the approval."""
-    verdict: Verdict | None
-    below: Decision | None
-    """Decision on the rung below, None when that is the baseline."""
-    approval: Approval | None
-    expired: bool
-    holds: tuple[Hold, ...] = ()
-    """Those in force, and those that ended in this epoch."""
-
-    @property
-    def held(self) -> tuple[Hold, ...]:
-        """Holds in force, without those that an approval was given against."""
-        return tuple(
-            hold for hold in self.holds if hold.ended_at is None and not self._approved_against(hold)
-        )
-
-    @property
-    def barred(self) -> tuple[Hold, ...]:
-        """What a new approval would have to be given against."""
-        return tuple(hold for hold in self.held if hold.kind in BARRING)
-
-    @property
-    def frozen(self) -> tuple[Hold, ...]:
-        """What stops its ramp."""
-        return tuple(hold for hold in self.held if hold.kind in FREEZING)
-
-    @property
-    def approved(self) -> bool:
-        """Whether an approval is in force and nothing bars it."""
-        return self.approval is not None and not self.expired and not self.barred
-
-    def _approved_against(self, hold: Hold) -> bool:
-        approval = self.approval
-        return approval is not None and not self.expired and approval.override and approval.at >= hold.at
-
-    @property
-    def state(self) -> RungState:
-        if self.verdict is None:
-            return RungState.BASELINE
-        if self.approval is not None:
-            return RungState.EXPIRED if self.expired else RungState.APPROVED
-        if not any(finding.n for finding in self.verdict.findings):
-            return RungState.SHADOWING
-        return RungState(self.verdict.decision.value)
-
-    @property
-    def sentence(self) -> str:
-        """The verdict, and what holds the tier, in one sentence."""
-        held = (f"{hold.kind}: {hold.reason}" for hold in self.held)
-        return _ended("; ".join((self.decided.removesuffix("."), *held)))
-
-    @property
-    def decided(self) -> str:
-        """The verdict alone in one sentence."""
-        if self.verdict is None:
-            return "The baseline: every other tier is measured against it."
-        return _ended(": ".join(filter(None, (self.verdict.decision.value, "; ".join(self.verdict.reasons)))))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """A whole ladder as it stands."""
 
@@ -163,10 +77,6 @@ class Standing:
     def rung(self, tier: str) -> Rung:
         """The rung of that tier; KeyError when there is none."""
         return self.rungs[self.ladder.rung(tier)]
-
-
-def _ended(text: str) -> str:
-    return text if text.endswith(".") else f"{text}."
 
 
 def issued_route(db: Database, ladder: Ladder) -> Route:
@@ -199,7 +109,8 @@ def read_standing(
     last = len(ladder.tiers) if up_to is None else ladder.rung(up_to) + 1
     tiers = ladder.candidates
     with db.one_moment() as connection:
-        facts = read_facts(connection, ladder.model)
+        epochs = [question.epoch_of(ladder.model, tier.name) for tier in tiers]
+        facts = read_facts(connection, ladder.model, epochs)
         issued = facts.route or Route.only(ladder.model, ladder.baseline.name)
         route = _followed(ladder, issued)
         seen = _look(connection, ladder, question, facts, route=route, now=now)

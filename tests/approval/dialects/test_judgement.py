@@ -13,7 +13,7 @@ from service.decision.verdict import Decision, Verdict
 from service.fleet import Backend, Tier
 from service.store.decided.approvals import Approval
 from service.store.decided.holds import Hold, HoldKind
-from service.store.verdicts.standing import Rung
+from service.store.verdicts.rung import Rung
 
 NOW = 1_700_000_000.0
 ONE, OTHER = "ab" * 32, "cd" * 32

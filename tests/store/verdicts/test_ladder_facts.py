@@ -22,9 +22,9 @@ from service.store.verdicts.ladder_facts import MOST_TENANTS, OTHERS, read_facts
 from service.store.verdicts.measurements import Measurement, put_measurement
 
 
-def facts(database, model="m"):
+def facts(database, model="m", epochs=()):
     with database.one_moment() as connection:
-        return read_facts(connection, model)
+        return read_facts(connection, model, epochs)
 
 
 def add(database, table, **row):

@@ -8,7 +8,8 @@ from service.store.decided.approvals import Approval, put_approval
 from service.store.decided.routes import set_route
 from service.store.redis.captures import open_captures
 from service.store.sql.database import Database
-from service.store.verdicts.standing import Question, RungState, read_account, read_standing, route_of
+from service.store.verdicts.rung import RungState
+from service.store.verdicts.standing import Question, read_account, read_standing, route_of
 from tests.approval.live import ENOUGH, WIDE, add_pairs
 
 NOW = 1_800_000_000.0

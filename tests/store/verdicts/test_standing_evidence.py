@@ -18,7 +18,8 @@ from service.store.scored.counting import Counts, Part
 from service.store.scored.pairs import add_counts
 from service.store.scored.recount import recount
 from service.store.sql.database import Database
-from service.store.verdicts.standing import Question, Rung, read_standing
+from service.store.verdicts.rung import Rung
+from service.store.verdicts.standing import Question, read_standing
 from service.strata import UNIVERSE
 from tests.approval.live import QUALITY_ONLY, add_pairs
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import select
 
 from service.decision.policy import Criterion, Policy
 from service.fleet import Backend, Ladder, Tier
 from service.store.redis.counters import Count, ledger_key
 from service.store.scored.pairs import increment, record
 from service.store.sql.schema import ledger_counters, ledger_instances
-from service.store.sql.tally_tables import takings, traffic_before
+from service.store.sql.tally_tables import takings
+from service.store.verdicts import traffic_since
 from service.store.verdicts.coverage import read_coverage
-from service.store.verdicts.ladder_facts import MOST_TENANTS
+from service.store.verdicts.ladder_facts import MOST_TENANTS, read_facts
 from service.store.verdicts.standing import Question, read_standing
 from service.store.verdicts.traffic_since import OTHERS
 
@@ -132,8 +132,16 @@ def test_another_models_traffic_is_another_matter(database, came, counts):
     came(short=10)
     came(model="mm", short=5)
     counts(4)
-    with database.read() as connection:
-        rows = connection.execute(select(traffic_before)).all()
-    assert {(row.model, row.stratum): row.amount for row in rows if row.stratum == "short"} == {
-        ("m", "short"): 10
-    }
+    with database.one_moment() as connection:
+        noted = read_facts(connection, "m", ["e1"]).traffic_before
+        assert read_facts(connection, "mm", ["e1"]).traffic_before == {}
+    assert {key: amounts["short"] for key, amounts in noted.items()} == {("w8a8", "e1"): 10}
+
+
+def test_tenants_are_noted_by_name_as_far_as_one_of_them_could_matter(database, came, counts, monkeypatch):
+    monkeypatch.setattr(traffic_since, "NOTED_TENANTS", 2)
+    came(tenant__a=500, tenant__b=300, tenant__c=20, tenant__d=10)
+    counts(1)
+    with database.one_moment() as connection:
+        noted = read_facts(connection, "m", ["e1"]).traffic_before["w8a8", "e1"]
+    assert noted == {"tenant=a": 500, "tenant=b": 300, OTHERS: 31}, "the pair's own tenant is one of them"
