@@ -255,3 +255,45 @@ def test_every_valid_tally_has_a_finding_without_a_gap(
     assert finding.more_pairs is None or (finding.more_pairs > 0 and finding.decision is Decision.UNDECIDED)
     if finding.n == 0:
         assert finding.decision is Decision.UNDECIDED
+
+
+KINDNESS = {Decision.REJECT: 0, Decision.UNDECIDED: 1, Decision.ACCEPT: 2}
+
+
+@given(
+    st.integers(0, 300),
+    st.integers(0, 100),
+    st.sampled_from([0, 100, 700, 10**7]) | st.integers(0, 5000),
+    st.integers(1, 50),
+    st.sampled_from([1e-6, 0.01, 0.2, 0.999]),
+    st.sampled_from([1e-12, 0.05, 0.5]),
+)
+def test_more_harm_among_as_many_pairs_never_makes_a_finding_kinder(
+    harm: int, benefit: int, equal: int, turned: int, margin: float, alpha: float
+) -> None:
+    n, criterion = harm + benefit + equal, Criterion(evaluator="any", margin=margin, min_pairs=1)
+    policy = policy_of(criterion, alpha_accept=alpha, alpha_harm=alpha)
+    limits = thresholds(policy, tiers=1, attempt=1)
+    before, after = (
+        find(policy, criterion, Tally.of_pairs(n=n, harm=harms, benefit=benefit), limits)
+        for harms in (harm, harm + min(turned, equal))
+    )
+    assert KINDNESS[after.decision] <= KINDNESS[before.decision]
+    slack = 1e-9 * (1 + abs(before.log_e.noninferiority) + abs(before.log_e.harm))
+    assert after.log_e.noninferiority <= before.log_e.noninferiority + slack
+    assert after.log_e.harm >= before.log_e.harm - slack
+    assert after.interval.lower >= before.interval.lower - 1e-11
+    assert after.interval.upper >= before.interval.upper - 1e-11
+
+
+@given(any_tally(), st.sampled_from(Hypothesis))
+def test_a_smaller_error_rate_never_has_narrower_limits(tally: Tally, hypothesis: Hypothesis) -> None:
+    criterion = Criterion(evaluator="any", hypothesis=hypothesis)
+    widest = (0.0, 0.0)
+    for alpha in (0.5, 0.05, 0.01, 1e-6, 1e-12):
+        policy = policy_of(criterion, alpha_accept=alpha)
+        found = find(policy, criterion, tally, thresholds(policy, tiers=1, attempt=1)).interval
+        if alpha < 0.5:
+            assert found.lower <= widest[0] + 1e-11
+            assert found.upper >= widest[1] - 1e-11
+        widest = found.lower, found.upper
