@@ -17,9 +17,10 @@ help: ## Show this text
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 .venv/ready:
-	@test -n "$(PYTHON)" || { echo "Tiergate needs Python 3.11 or newer; set PYTHON=/path/to/python"; exit 1; }
-	@echo "creating .venv with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv .venv || { echo "$(PYTHON) cannot make virtual environments (Debian: package python3-venv)"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+	echo "Tiergate needs Python 3.11 or newer$(if $(PYTHON),; $(PYTHON) is none); set PYTHON=/path/to/python"; exit 1; }
+	@echo "creating .venv with $$("$(PYTHON)" --version)"
+	@"$(PYTHON)" -m venv .venv || { echo "$(PYTHON) cannot make virtual environments (Debian: package python3-venv)"; exit 1; }
 	@touch $@
 
 .venv/demo: .venv/ready pyproject.toml constraints.txt

@@ -35,6 +35,8 @@ WORKER_LISTEN = "TIERGATE_WORKER_LISTEN"
 """The worker's metrics under `up`, too; those of guard, beat and load worker are at the ports above it."""
 MOST_PORT = 65535
 CELERY_PARTS = 4
+API_STOP_SECONDS = 15.0
+"""An API finishes for ten seconds what it was asked, and closes its stores."""
 WORKER_STOP_SECONDS = 30.0
 """Whatever a replay's time limit: a stopping worker gives up after ten seconds what is not answered by then;
 the rest is for judging and recording what was, and for Celery to close its pool."""
@@ -150,7 +152,13 @@ def tiergate_parts(
     work = ("worker", "--loglevel", "INFO", "--without-gossip", "--without-mingle", "--without-heartbeat")
     children = str(min(4, max(1, (os.cpu_count() or 1) // 2)))
     return [
-        Part(name="api", command=(*tiergate, "api"), ready=_ready(api), awaited=False),
+        Part(
+            name="api",
+            command=(*tiergate, "api"),
+            ready=_ready(api),
+            awaited=False,
+            stop_seconds=API_STOP_SECONDS,
+        ),
         Part(
             name="guard",
             command=(*celery, *work, "-Q", "guard", "-c", "1", "-n", "guard@%h"),

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 import yaml
 
-from service.settings import load
+from service.cli.api import DRAIN_SECONDS
+from service.launch.everything import API_STOP_SECONDS, WORKER_STOP_SECONDS
+from service.settings import load, units
 
 ROOT = Path(__file__).parents[2]
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -66,6 +70,51 @@ def test_every_named_volume_is_declared() -> None:
 def test_the_proxy_waits_for_nothing() -> None:
     """It fails static: clients must be served while the database and Redis are still starting."""
     assert COMPOSE["services"]["proxy"]["depends_on"] == {}
+
+
+def test_nobody_is_killed_who_is_still_finishing() -> None:
+    """Compose kills after ten seconds where nothing is said, which a worker needs for its answers alone."""
+    graces = {
+        name: units.seconds(service.get("stop_grace_period", "10s"))
+        for name, service in COMPOSE["services"].items()
+    }
+    assert API_STOP_SECONDS > DRAIN_SECONDS
+    assert graces["api"] >= API_STOP_SECONDS
+    assert min(graces["worker"], graces["guard"], graces["load"]) >= WORKER_STOP_SECONDS
+    # its answers, its captures, its ledger and its logs (docs/operations.md)
+    assert graces["proxy"] >= units.seconds("30s") + 15
+
+
+@pytest.mark.parametrize("name", ["proxy", "api", "beat"])
+def test_no_part_is_started_again_for_what_another_lacks(name: str) -> None:
+    """`/readyz` is for load balancers: backends or stores that are down make no part unhealthy."""
+    assert "/healthz" in str(COMPOSE["services"][name]["healthcheck"]["test"])
+
+
+def test_no_server_of_ours_keeps_root() -> None:
+    """The image's entrypoint gives it up for the server's own user, where it is asked to start the server."""
+    assert " docker-entrypoint.sh valkey-server " in COMPOSE["services"]["redis"]["command"][-1]
+    dockerfile = (ROOT / "deploy/Dockerfile").read_text()
+    assert re.search(r"^USER tiergate$", dockerfile, re.MULTILINE)
+
+
+def test_images_have_versions_and_ours_is_this_one() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    images = {service["image"] for service in COMPOSE["services"].values()}
+    assert f"tiergate:{version}" in images
+    assert all(re.search(r":\d", image) for image in images)
+
+
+def test_the_image_is_built_of_what_it_copies_and_secrets_stay_out_of_git_and_image() -> None:
+    dockerfile = (ROOT / "deploy/Dockerfile").read_text()
+    copied = {
+        source
+        for line in re.findall(r"^COPY (?!--from)(.+)$", dockerfile, re.MULTILINE)
+        for source in line.split()[:-1]
+    }
+    let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().split() if line.startswith("!")}
+    assert let_in == copied
+    assert "/secrets/" in (ROOT / ".gitignore").read_text().split()
 
 
 def test_the_configuration_it_starts_from_is_valid_and_fits_its_services(tmp_path: Path) -> None:
