@@ -60,11 +60,11 @@ WORKER = "worker"
 GUARD_QUEUE = "guard"
 SCHEDULE = {
     tasks.SWEEP: 30.0,
-    tasks.CLOSE: 30.0,
+    tasks.CLOSE: 10.0,
     tasks.OBSERVE: 30.0,
     tasks.COPY_LEDGER: 2.0,
     tasks.WATCH_ROUTES: 2.0,
-    tasks.RETAIN: 3600.0,
+    tasks.RETAIN: 300.0,
     tasks.LOOK: 60.0,
 }
 """Seconds between runs, by task of the guard."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from service.decision.policy import Policy, Units
 from service.store.sql.database import Database
 from service.store.traffic.closing import close_idle
+from workers.periods import for_a_while
 
 log = logging.getLogger("tiergate.guard")
 
@@ -24,6 +25,8 @@ class Closer:
     """Messages that wait for workers."""
     ttl_seconds: float
     """How long a capture may wait; what waits longer has expired."""
+    begin: Callable[[], Callable[[], bool]] = for_a_while
+    """Begins a run; what it gives tells whether there is time for more of it."""
     nothing_waited_at: float | None = None
     """The last moment (unix seconds) at which no message waited."""
 
@@ -33,7 +36,8 @@ def close_conversations(closer: Closer, *, now: float) -> int:
 
     Requests that wait for a worker may belong to a conversation that looks idle. What waits now was captured
     after the last moment at which nothing did, and after the oldest capture that could have expired: that is
-    as far as time has passed for a conversation.
+    as far as time has passed for a conversation. After a backlog there may be thousands: what a run has no
+    time for is closed by the next.
     """
     if closer.policy.units is not Units.CLOSED_CONVERSATIONS:
         return 0
@@ -42,10 +46,10 @@ def close_conversations(closer: Closer, *, now: float) -> int:
     until, last = now - closer.ttl_seconds, closer.nothing_waited_at
     if last is not None and last <= now:  # the clock may have been set back, and what came since may wait
         until = max(until, last)
-    closed = sum(
-        close_idle(closer.db, model, idle_seconds=closer.policy.idle_seconds, now=until)
-        for model in closer.models
-    )
+    more, closed = closer.begin(), 0
+    for model in closer.models:
+        idle = closer.policy.idle_seconds
+        closed += close_idle(closer.db, model, idle_seconds=idle, now=until, more=more)
     if closed:
         log.info("closed %d conversations", closed)
     return closed

@@ -1,13 +1,23 @@
-"""How long a dead worker's work stays with it, and how long the broker waits for an acknowledgement."""
+"""How long a dead worker's work stays with it, how long the broker waits for an acknowledgement, and how long
+a task of the guard may go on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 
 LEASE_SECONDS = "TIERGATE_LEASE_SECONDS"
 VISIBILITY_SECONDS = "TIERGATE_VISIBILITY_SECONDS"
 """Only a net under the leases, which bring work back in minutes: messages delivered again find it held."""
 LONGEST = 86_400.0
+RUN_SECONDS = 4.0
+"""After which a run of the guard begins nothing more: what harms clients is looked for by the same child."""
+
+
+def for_a_while(clock: Callable[[], float] = time.monotonic) -> Callable[[], bool]:
+    """Whether a run that begins now may begin something more."""
+    end = clock() + RUN_SECONDS
+    return lambda: clock() < end
 
 
 def lease_seconds(environ: Mapping[str, str]) -> float:

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from celery import Celery, Task
@@ -28,13 +28,14 @@ from service.store.redis.task_message import REPLAY_TASK
 from service.store.redis.worker_counts import WorkerCounts
 from service.store.sql.database import StoreUnusable
 from service.store.traffic.ledger import copy_from_redis
-from service.store.traffic.retention import retain
+from service.store.traffic.retention import Bare, Retained, retain
 from workers import metrics
 from workers.callbacks import Answerer, answer_callbacks
 from workers.closer import Closer, close_conversations
 from workers.guard import publish_routes, watch_serving
 from workers.judging import Judged, Judging, judge_some
 from workers.looks import take_looks
+from workers.periods import for_a_while
 from workers.replay import Bench, replay_batch
 from workers.rescoring import rescore
 from workers.sweeper import Sweeper, Swept, sweep
@@ -81,6 +82,8 @@ class GuardRoom:
     """How long settlements and the reasons beside pairs are kept."""
     prefixes: int = 0
     """Latest prompts of each model whose beginnings are kept."""
+    bare: Bare = field(default_factory=dict)
+    """Units whose reasons are forgotten already, as `retain` has it."""
 
     def close(self) -> None:
         self.answerer.close()
@@ -140,14 +143,17 @@ def register(
     def retain_settled(room: GuardRoom) -> None:
         """Forget what is older than the retention."""
         now = time.time()
-        log.info("retained: %s", retain(room.guard.db, before=now - room.retention_seconds))
+        before = now - room.retention_seconds
+        gone = retain(room.guard.db, before=before, bare=room.bare, more=for_a_while())
+        if gone != Retained():
+            log.info("retained: %s", gone)
         log.info("expired: %s", expire_kept(room.guard.db, now=now))
         forget_columns(room.guard.db, before=now - COLUMNS_KEPT_SECONDS)
         forget_callbacks(room.guard.db, before=now - room.retention_seconds)
         forget_readings(room.guard.db, before=now - KEPT_SECONDS)
         trim_prefixes(room.guard.db, most=room.prefixes)
-        if gone := expire_texts(room.guard.db, now=now):
-            log.info("%d texts kept for adjudication are gone", gone)
+        if texts := expire_texts(room.guard.db, now=now):
+            log.info("%d texts kept for adjudication are gone", texts)
 
     def look_at_tiers(room: GuardRoom) -> None:
         """Keep how far the limits of every criterion have narrowed."""

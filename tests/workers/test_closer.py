@@ -30,7 +30,7 @@ def closer(database: Database, *, waiting: Callable[[], int] = lambda: 0, policy
 def talk(database: Database) -> Callable[..., None]:
     """One turn of a conversation, taken up at some time."""
 
-    def put(number: int, at: float, model: str = "m") -> None:
+    def put(number: int, at: float, model: str = "m", conversation: str = "") -> None:
         name = capture_id("p", number, model)
         lease(database, [name], owner="w", now=at)
         unit = Unit(
@@ -41,7 +41,7 @@ def talk(database: Database) -> Callable[..., None]:
             evaluator="refusal",
             version="1",
             epoch="e",
-            conversation=f"talk {model}",
+            conversation=conversation or f"talk {model}",
             stratum="short",
             tenant="",
             digest=name,
@@ -119,6 +119,17 @@ def test_what_could_still_wait_has_expired_in_the_end(database: Database, talk: 
     guard = closer(database, waiting=lambda: 5)
     assert close_conversations(guard, now=TTL + 99.0) == 0
     assert close_conversations(guard, now=TTL + 100.0) == 1
+
+
+def test_a_run_that_has_no_time_left_leaves_the_rest_to_the_next(
+    database: Database, talk: Callable[..., None]
+) -> None:
+    """Whatever a backlog leaves to close, what harms clients is looked for in between."""
+    for number in range(101):
+        talk(number, at=0.0, conversation=f"talk {number}")
+    guard = dataclasses.replace(closer(database), begin=lambda: lambda: False)
+    assert [close_conversations(guard, now=150.0) for _ in range(3)] == [100, 1, 0]
+    assert counted(database) == 101
 
 
 def test_a_guard_that_was_started_anew_waits_rather_than_close_early(

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, inspect, select, update
 from service.store.scored.recount import EVERY, rebuild
 from service.store.sql import schema
 from service.store.sql.database import Database, StoreUnusable, connect
-from service.store.sql.schema import schema_version, units
+from service.store.sql.schema import captures, schema_version, units
 from service.strata import split_crossed
 
 _BEFORE_COUNTS = 3
@@ -42,6 +42,8 @@ def upgrade(url: str, *, told: Callable[[int, int], None] | None = None, every: 
             if version == _BEFORE_COUNTS:
                 _change_counts(database, connection)
             schema.metadata.create_all(connection)  # tables that an older version did not have
+            for index in captures.indexes:
+                index.create(connection, checkfirst=True)
             if "run" not in {column["name"] for column in inspect(connection).get_columns("measurements")}:
                 connection.exec_driver_sql("ALTER TABLE measurements ADD COLUMN run INTEGER")
             if "own_stratum" not in {column["name"] for column in inspect(connection).get_columns("pairs")}:

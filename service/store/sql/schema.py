@@ -62,6 +62,7 @@ captures = Table(
     Column("settled_at", Double),
     Index("captures_by_state", "state", "lease_until"),
     Index("captures_by_mark", "state", "mark"),
+    Index("captures_by_settling", "settled_at"),
 )
 
 settled_captures = Table(

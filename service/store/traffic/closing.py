@@ -8,6 +8,7 @@ still being replayed, and conversations close in the order in which they are due
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import groupby
 
 from sqlalchemy import Connection, select, update
@@ -24,14 +25,19 @@ _AT_ONCE = 100
 """Conversations closed in one transaction."""
 
 
-def close_idle(db: Database, model: str, *, idle_seconds: float, now: float) -> int:
+def close_idle(
+    db: Database, model: str, *, idle_seconds: float, now: float, more: Callable[[], bool] = lambda: True
+) -> int:
     """Close the conversations of a model that were idle for so long at `now`; how many.
 
-    `now` (unix seconds) must be a moment before which nothing waits to be taken up any more.
+    `now` (unix seconds) must be a moment before which nothing waits to be taken up any more. `more` is asked
+    after every transaction: those that are left are the ones that were due last.
     """
     closed = 0
     while done := _close_some(db, model, idle_seconds, now):
         closed += done
+        if not more():
+            break
     return closed
 
 
@@ -46,17 +52,23 @@ def _close_some(db: Database, model: str, idle_seconds: float, now: float) -> in
     with db.write() as connection:
         oldest = oldest_awaited(connection, model)
         until = (now if oldest is None else min(now, oldest)) - idle_seconds
+        is_due = (
+            conversations.c.model == model,
+            conversations.c.closed_at.is_(None),
+            conversations.c.last_at <= until,
+        )
+        first = (
+            select(conversations.c.conversation)
+            .where(*is_due)
+            .order_by(conversations.c.last_at, conversations.c.conversation)
+            .limit(_AT_ONCE)
+        )
         # Locked in the order of their names, as everybody does: two who close, or close and record, wait.
         due = list(
             connection.execute(
                 select(conversations.c.conversation)
-                .where(
-                    conversations.c.model == model,
-                    conversations.c.closed_at.is_(None),
-                    conversations.c.last_at <= until,
-                )
+                .where(*is_due, conversations.c.conversation.in_(first))
                 .order_by(conversations.c.conversation)
-                .limit(_AT_ONCE)
                 .with_for_update()
             ).scalars()
         )

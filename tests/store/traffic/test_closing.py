@@ -169,6 +169,18 @@ def test_many_conversations_close_in_one_go(database, unit_of, shown):
     assert recount(database).equal
 
 
+def test_without_time_for_all_those_close_that_were_due_first(database, unit_of, shown):
+    for number in range(120):
+        name = capture_id("p", number, "m")
+        judged = "pf" if number < 20 else "pp"
+        unit = unit_of(name, judged, conversation=f"talk {number}", counted=False, waits=True)
+        record(database, capture_id=name, owner="w", units=[unit], at=120.0 - number)
+    assert close_idle(database, "m", idle_seconds=IDLE, now=1e6, more=lambda: False) == 100
+    assert shown().units == {Triple(1, 0, 0): 100}
+    assert close(database, 1e6) == 20
+    assert shown().units == {Triple(1, 0, 0): 100, Triple(1, 1, 0): 20}
+
+
 def test_two_who_close_at_once_count_each_conversation_once(database, unit_of, shown):
     for number in range(30):
         name = capture_id("p", number, "m")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import func, insert, select
+from sqlalchemy import Engine, event, func, insert, select
 
 from service.store.redis.counters import Count, Dropped, ledger_key
 from service.store.scored.evidence import read_tallies, recent_pairs
 from service.store.scored.leases import expire, lease
 from service.store.scored.pairs import record
 from service.store.scored.recount import recount
+from service.store.sql.database import open_database
 from service.store.sql.schema import captures, in_doubt, ledger_counters, ledger_instances
+from service.store.traffic import retention
 from service.store.traffic.ledger import account
 from service.store.traffic.retention import Retained, retain
 
@@ -81,6 +83,59 @@ def test_a_message_older_than_retention_does_not_count_its_capture_again(lived_i
     assert recount(lived_in).equal
     place = {"model": "m", "tier": "w8a8", "arm": "candidate", "epoch": "e1"}
     assert read_tallies(lived_in, **place)["structured_output"].n == 3
+
+
+def test_a_run_without_time_leaves_the_rest_to_the_next(lived_in, monkeypatch):
+    """The oldest go first, a transaction at a time."""
+    monkeypatch.setattr(retention, "_AT_ONCE", 1)
+    before, bare = account(lived_in), {}
+    runs = [retain(lived_in, before=50.0, bare=bare, more=lambda: False) for _ in range(4)]
+    assert [(each.settlements, each.reasons) for each in runs] == [(1, 1), (1, 1), (1, 0), (0, 0)]
+    assert account(lived_in) == before
+    assert retain(lived_in, before=1000.0, bare=bare) == Retained(settlements=1, reasons=1, instances=1)
+
+
+def test_old_units_are_looked_at_once(lived_in, unit_of):
+    for number, tier in enumerate(("w4a16", "fp8")):
+        unit = unit_of(f"more{number}", "pf", tier=tier, at=10.0)
+        record(lived_in, capture_id=unit.capture_id, owner="w", units=[unit], at=10.0)
+    bare, asked = {}, []
+
+    def listen(connection, cursor, statement, parameters, context, executemany):
+        asked.append(statement)
+
+    assert retain(lived_in, before=50.0, bare=bare).reasons == 4
+    assert len(bare) == 3
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        retain(lived_in, before=50.0, bare=bare)
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
+    assert not [each for each in asked if each.startswith("UPDATE pairs")]
+
+
+def test_old_captures_and_old_units_are_found_by_their_indices(sqlite_url, unit_of):
+    database, asked = open_database(sqlite_url), []
+    unit = unit_of("c1", "pf", at=10.0)
+    record(database, capture_id="c1", owner="w", units=[unit], at=10.0)
+
+    def listen(connection, cursor, statement, parameters, context, executemany):
+        asked.append((statement, parameters))
+
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        bare = {}
+        for _ in range(2):
+            retain(database, before=50.0, bare=bare)
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
+    with database.read() as connection:
+        for statement, parameters in asked:
+            if statement.startswith("SELECT"):
+                plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()
+                scanned = [row for row in plan if "SCAN captures" in str(row) or "SCAN units" in str(row)]
+                assert all("INDEX" in str(row) for row in scanned), (statement, plan)
+    database.close()
 
 
 def test_later_runs_add_to_earlier_ones(lived_in):
