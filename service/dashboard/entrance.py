@@ -24,7 +24,12 @@ def entrance_routes(site: Site) -> Sequence[BaseRoute]:
     """Where people log in and out."""
 
     def ask(visit: Visit) -> Response:
-        return entry(site, visit, own_path(visit.asked("next", "/")))
+        onward = own_path(visit.asked("next", "/"))
+        if visit.asked("next") and visit.led_by not in ("", "none", "same-origin"):
+            # The session's cookie is Strict: browsers keep it back where a page elsewhere, such as a message
+            # with a link, led here. From a page of ours it goes along, if there is one; else the form comes.
+            return site.page(visit, "coming.html", onward=onward)
+        return entry(site, visit, onward)
 
     async def enter(request: Request) -> Response:
         return await run_in_threadpool(_entered, site, request, await request.body())

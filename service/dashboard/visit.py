@@ -52,12 +52,16 @@ class Visit:
         return self.request.url.path
 
     @property
-    def note(self) -> str:
-        """Which notice the page begins with: where a form of ours led to it. A link of somebody else's must
-        not say that something was done; browsers tell who led here where they have a secure way to us.
+    def led_by(self) -> str:
+        """What led here, in the browser's words (Fetch Metadata): `same-origin` is a page of ours, `none` the
+        visitor, anything else a page elsewhere. Empty where it does not say, as without a secure way to us.
         """
-        led_by = self.request.headers.get("sec-fetch-site", "same-origin")
-        return self.asked("note") if led_by == "same-origin" else ""
+        return self.request.headers.get("sec-fetch-site", "")
+
+    @property
+    def note(self) -> str:
+        """Which notice the page begins with; no link of somebody else's says that something was done."""
+        return self.asked("note") if self.led_by in ("", "same-origin") else ""
 
     def asked(self, name: str, otherwise: str = "") -> str:
         """A parameter of the query."""

@@ -143,5 +143,10 @@ def open_page(
     context.set_default_timeout(1000 * PATIENCE)
     if scope is not None:
         session = house_browser(api, scope).cookies
-        context.add_cookies([{"name": name, "value": text, "url": api.url} for name, text in session.items()])
+        # As the log-in sets it: playwright's own way would be a cookie that goes along from anywhere.
+        kept = [
+            {"name": name, "value": text, "url": api.url, "httpOnly": True, "sameSite": "Strict"}
+            for name, text in session.items()
+        ]
+        context.add_cookies(kept)
     return context.new_page()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from playwright.sync_api import Page, expect
+from starlette.responses import HTMLResponse
 
+from service.approval.app import create_app
+from service.dashboard.rooms import front_of
 from service.dashboard.visit import address
 from service.store.decided.decisions import read
 from service.store.decided.routes import current_route
+from tests.approval.live import serving
 from tests.browser.conftest import OpenPage
 from tests.browser.places import Built, tier
 from tests.dashboard.house import CHAT
@@ -54,6 +59,23 @@ def test_somebody_logs_in_by_keyboard_and_comes_to_where_they_wanted(look: OpenP
     page.wait_for_url("**/")
     expect(page.locator(".who")).to_contain_text("test-read")
     assert seen.complaints == []
+
+
+def test_a_link_in_a_message_is_opened_with_the_session_that_is_there(look: OpenPage, own: Built) -> None:
+    """Browsers keep the cookie back where another site led here: 127.0.0.1 and localhost are two sites."""
+    config = replace(own.api.config, loopback_reads=False)
+    app = create_app(config, own.api.db, own.api.captures, front=front_of(), now=own.api.clock)
+    with (
+        serving(app) as url,
+        serving(HTMLResponse(f'<a href="{url}{tier("w8a8")}">w8a8 could serve</a>')) as elsewhere,
+    ):
+        page = look(own.api, scope="approve").page
+        page.goto(elsewhere.replace("127.0.0.1", "localhost"))
+        page.locator("a").click()
+        expect(page.locator("h1")).to_have_text("You come from another site")
+        page.keyboard.press("Enter")
+        expect(page.locator("h1")).to_contain_text("w8a8")
+        expect(page.locator(".who")).to_contain_text("test-approve")
 
 
 def test_a_tier_is_approved_by_keyboard(look: OpenPage, own: Built) -> None:

@@ -166,6 +166,21 @@ def test_a_form_of_a_session_that_has_ended_leads_by_the_log_in_to_the_page_it_w
             assert browser.get(leads).status_code in (200, 404)
 
 
+@pytest.mark.parametrize(
+    ("led_by", "asked"), [("cross-site", False), ("same-site", False), ("none", True), ("same-origin", True)]
+)
+def test_whoever_comes_by_a_link_elsewhere_goes_on_from_a_page_of_ours_before_a_token_is_asked_for(
+    seen_site: LiveApi, led_by: str, asked: bool
+) -> None:
+    browser = seen_site.client(**{"Accept": "text/html", "Sec-Fetch-Site": led_by})
+    page = browser.get("/login", params={"next": "/tier?model=a&tier=b"}).text
+    assert ('name="token"' in page) is asked
+    assert ('class="button" href="/tier?model=a&amp;tier=b"' in page) is not asked
+    assert 'name="token"' in browser.get("/login").text
+    led_away = browser.get("/login", params={"next": "//evil.example"}).text
+    assert "evil.example" not in led_away.partition("<main")[2]
+
+
 def test_by_https_a_form_of_our_name_without_tls_is_foreign(
     sqlite_database: Database, captures: Captures
 ) -> None:
