@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from service.decision.decide import WITHHOLDING
@@ -34,14 +34,18 @@ class Harm:
 
 
 def harm_of(guard: Guard, standing: Standing, *, now: float) -> dict[str, Harm]:
-    """The tiers that serve and do harm; feeds the detectors of all that serve."""
+    """The tiers that serve and do harm; feeds the detectors of all that serve, for a while.
+
+    One that has much to catch up with keeps no verdict waiting.
+    """
     found: dict[str, Harm] = {}
     serving = [rung for rung in standing.rungs if rung.weight and rung.verdict is not None]
     places = {rung.tier.name: _place(standing, rung) for rung in serving}
     serves = {(each.tier, each.epoch) for each in places.values()}
     stop_others(guard.db, standing.ladder.model, serves, at=standing.route.issued_at)
+    more = guard.begin()
     for rung in serving:
-        alarms = _alarms(guard, standing, places[rung.tier.name], now)
+        alarms = _alarms(guard, standing, places[rung.tier.name], now, more)
         assert rung.verdict is not None
         if does_harm(rung):
             found[rung.tier.name] = Harm(because="harm", reasons=(*rung.verdict.reasons, *alarms))
@@ -81,9 +85,11 @@ def _is_approved_against_harm(rung: Rung) -> bool:
     )
 
 
-def _alarms(guard: Guard, standing: Standing, place: Place, now: float) -> tuple[str, ...]:
+def _alarms(
+    guard: Guard, standing: Standing, place: Place, now: float, more: Callable[[], bool]
+) -> tuple[str, ...]:
     watches = [
-        feed(guard.db, place, criterion, promoted_at=standing.route.issued_at, now=now)
+        feed(guard.db, place, criterion, promoted_at=standing.route.issued_at, now=now, more=more)
         for criterion in guard.question.policy.decisive
     ]
     return tuple(watch.reason for watch in watches if watch.alarm)

@@ -21,6 +21,7 @@ from service.store.redis.captures import Captures
 from service.store.sql.database import Database, StoreUnusable
 from service.store.verdicts.rung import Rung
 from service.store.verdicts.standing import Question, Standing
+from workers.periods import for_a_while
 
 log = logging.getLogger("tiergate.guard")
 
@@ -62,6 +63,8 @@ class Guard:
     promotion: Promotion = AT_ONCE
     health_seconds: float = 2.0
     """How long a backend may take to say that it is up before a route moves to it."""
+    begin: Callable[[], Callable[[], bool]] = for_a_while
+    """Begins to look at a model; what it gives tells whether there is time for more."""
     told: set[tuple[str, str, str, str, float | None]] = field(default_factory=set)
     """(action, model, tier, epoch, time of its approval) known to be in the decision log."""
     waits: dict[tuple[str, str], Wait] = field(default_factory=dict)

@@ -22,6 +22,7 @@ from service.store.decided.holds import HoldKind
 from service.store.decided.routes import current_route, set_route
 from service.store.redis.captures import Captures
 from service.store.sql.database import Database
+from service.store.verdicts import detectors
 from service.store.verdicts.detectors import Place, read_watch
 from service.store.verdicts.rung import Rung
 from service.store.verdicts.standing import read_standing
@@ -287,6 +288,22 @@ def test_a_rung_whose_detector_rings_takes_over_from_nobody(sqlite_guard_of: Gua
     watch_serving(guard, now=NOW + 6)
     assert serving(guard) == {"bf16": 100}
     assert [entry.detail["because"] for entry in log_of(guard, "roll_back")] == ["harm", "alarm"]
+
+
+def test_a_detector_that_is_far_behind_keeps_no_rollback_waiting(
+    sqlite_guard_of: GuardMaker, up: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(detectors, "AT_ONCE", 3)
+    guard = replace(sqlite_guard_of(up, up, up), begin=lambda: lambda: False)
+    approve(guard.db, "w8a8")
+    judged(guard.db, "w8a8", harm=True, at=NOW + 1)
+    watch_serving(guard, now=NOW + 5)
+    assert serving(guard) == {"bf16": 100}
+    assert log_of(guard, "roll_back")[0].detail["because"] == "harm"
+    place = Place(model="m", tier="w8a8", epoch=epoch_of("m", "w8a8"))
+    watch = read_watch(guard.db, place, guard.question.policy.criteria[0])
+    assert watch is not None
+    assert watch.units == 2, "it is not brought up to date before"
 
 
 def test_guards_that_race_roll_back_once(guard_of: GuardMaker, up: str) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
@@ -49,9 +49,13 @@ def feed(
     *,
     promoted_at: float,
     now: float,
-    at_once: int = AT_ONCE,
+    at_once: int | None = None,
+    more: Callable[[], bool] = lambda: True,
 ) -> Watch:
     """Bring the detector up to date and return it; it starts with the promotion and ends at its alarm.
+
+    `more` is asked after every transaction, of `at_once` units (`AT_ONCE`): a detector that is far behind is
+    brought on by the next calls.
 
     A tier that was out of service and was promoted anew starts anew; one that only came back to an epoch
     (an engine that flapped) goes on. All in Unix seconds.
@@ -67,10 +71,10 @@ def feed(
                 return known.watch
         with db.write() as connection:
             db.lock(connection, f"detector of {place.model} {place.tier}")
-            watch, more = _feed(
-                db, connection, place, criterion, promoted_at=promoted_at, now=now, at_once=at_once
+            watch, behind = _feed(
+                db, connection, place, criterion, promoted_at=promoted_at, now=now, at_once=at_once or AT_ONCE
             )
-        if not more:
+        if not behind or not more():
             return watch
 
 

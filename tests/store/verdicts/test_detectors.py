@@ -211,6 +211,16 @@ def test_many_units_may_take_several_transactions(at_once: int, database: Databa
     assert watch == after(*(values[each] for each in judged))
 
 
+def test_one_that_is_far_behind_is_brought_on_by_later_calls(database: Database, unit_of: UnitOf) -> None:
+    judged = ["pp", "pf", "pp", "fp", "pp"]
+    for number, each in enumerate(judged):
+        counted(database, unit_of, f"c{number}", each, at=1000.0 + number)
+    later = {"promoted_at": PROMOTED, "now": 2000.0}
+    seen = [feed(database, PLACE, CRITERION, **later, at_once=3, more=lambda: False).units for _ in range(4)]
+    assert seen == [2, 4, 5, 5], "the last conversation of a full turn comes first next time"
+    assert fed(database) == after(0, 1, 0, -1, 0)
+
+
 def test_a_conversation_enters_whole_when_it_is_closed_however_late(
     database: Database, unit_of: UnitOf
 ) -> None:
