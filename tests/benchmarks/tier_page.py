@@ -31,7 +31,7 @@ from service.store.sql.database import Database, open_database
 from service.store.verdicts.looks import GROWTH, keep_looks
 from service.store.verdicts.standing import Question, read_standing
 from tests.approval.live import serving
-from tests.benchmarks.evidence_at_scale import EVALUATORS, MODEL, NOW, Scale, fill
+from tests.benchmarks.evidence_at_scale import EVALUATORS, MODEL, NOW, Scale, fill, settle
 from tests.benchmarks.rig import machine, publish, quantile
 from tests.benchmarks.verdict import LADDER, POLICY, postgres
 from tests.report.gathering.jobs import job_over, run
@@ -120,8 +120,7 @@ def view(url: str) -> tuple[float, str]:
 def measure(kind: str, db: Database, scale: Scale, *, views: int) -> Viewed:
     """Fill the database and look."""
     pairs = furnish(db, scale)
-    with db.write() as connection:
-        connection.exec_driver_sql("ANALYZE")
+    settle(db)
     with site_over(db) as url:
         spent = time.process_time()
         first, html = view(url)

@@ -27,7 +27,7 @@ from service.fleet import Backend, Ladder, Tier
 from service.store.scored.recount import recount
 from service.store.sql.database import Database, open_database
 from service.store.verdicts.standing import Question, Standing, read_standing
-from tests.benchmarks.evidence_at_scale import BASELINE, EVALUATORS, MODEL, NOW, TIERS, Scale, fill
+from tests.benchmarks.evidence_at_scale import BASELINE, EVALUATORS, MODEL, NOW, TIERS, Scale, fill, settle
 from tests.benchmarks.rig import cpu_seconds, machine, publish, quantile
 from tests.conftest import _postgres_binaries, _server_user
 from tests.leash import Leashed
@@ -82,7 +82,7 @@ def measure(
 ) -> Found:
     """Fill the database and look many times."""
     filled = fill(db, scale)
-    _settle(db)
+    settle(db)
     question = Question(
         policy=POLICY, epoch_of=lambda model, tier: f"epoch of {tier}", universe=scale.universe
     )
@@ -125,12 +125,6 @@ def _times(look: Callable[[], object], looks: int) -> list[float]:
         look()
         taken.append((time.perf_counter() - began) * 1000)
     return taken
-
-
-def _settle(db: Database) -> None:
-    """What a database does by itself in time, done at once."""
-    with db.write() as connection:
-        connection.exec_driver_sql("ANALYZE")
 
 
 def _proved(db: Database) -> str:
