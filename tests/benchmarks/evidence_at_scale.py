@@ -74,8 +74,8 @@ class Filled:
 
 
 def settle(db: Database) -> None:
-    """What comes in time, done at once: the database's own counts, and the collection of what filled it, which
-    would otherwise stop a look in the middle for seconds."""
+    """What comes in time, done at once: the database's own counts, and the collection of what filled it: that
+    would stop a look in the middle for seconds."""
     with db.write() as connection:
         connection.exec_driver_sql("ANALYZE")
     gc.collect()
