@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from service.decision.policy import AlphaSpending, BaselineAfterApproval, Criterion, LadderRule, Policy, Role
-from service.decision.thresholds import thresholds
+from service.decision.thresholds import run_alpha, thresholds
 
 REFUSAL = Criterion(evaluator="refusal")
 
@@ -58,3 +58,15 @@ def test_switching_the_baseline_off_halves_the_error_rate_of_acceptance_alone() 
     assert (kept.alpha_accept, off.alpha_accept) == (0.05, 0.025)
     assert math.exp(off.accept) == pytest.approx(40)
     assert (kept.harm, kept.strata, kept.warn) == (off.harm, off.strata, off.warn)
+
+
+def test_every_error_rate_is_the_one_of_its_own_threshold() -> None:
+    policy = policy_of(
+        REFUSAL, alpha_accept=0.1, alpha_harm=0.02, alpha_warn=0.04, alpha_strata=0.005, alpha_gates=0.08
+    )
+    limits = thresholds(policy, tiers=1, attempt=1)
+    found = [math.exp(-limit) for limit in (limits.accept, limits.harm, limits.warn, limits.strata)]
+    assert found == pytest.approx([0.1, 0.02, 0.04, 0.005])
+    assert (limits.alpha_accept, limits.alpha_gates) == (0.1, 0.08)
+    assert run_alpha(limits, 1) == pytest.approx(0.08 * 6 / math.pi**2)
+    assert run_alpha(limits, 3) == pytest.approx(0.08 * 6 / math.pi**2 / 9)
