@@ -18,6 +18,7 @@ from jwt.types import Options
 from starlette.requests import cookie_parser
 
 from service.approval.access import Caller, Head, Scope, widest
+from service.approval.errors import Problem
 from service.store.access.sessions import end_session, has_ended, session_key
 from service.store.access.tokens import named_by
 from service.store.sql.database import Database
@@ -29,6 +30,8 @@ RENEWED_SECONDS = 300.0
 NAME = "tiergate_session"
 SECURE_NAME = f"__Host-{NAME}"
 """Over https: no other host, and no page without TLS, can set it."""
+MOST_KEPT = 3900
+"""Characters of a cookie that browsers keep: RFC 6265 asks for 4096 bytes with its name and terms."""
 MOST_COOKIE = 8192
 """Characters of a Cookie header that is read."""
 ALGORITHM = "HS256"
@@ -93,11 +96,19 @@ class Sessions:
         self._key: bytes | None = None
 
     def begin(self, *, token_id: str | None = None, claimed: Claimed | None = None) -> Session:
-        """A new one of a token, or of somebody whom an issuer vouches for."""
+        """A new one of a token, or of somebody whom an issuer vouches for; 403 for what no browser keeps."""
         if (token_id is None) == (claimed is None):
             raise ValueError("a session is of a token or of somebody an issuer vouches for")
         now = self._now()
-        return Session(id=secrets.token_urlsafe(18), began=now, seen=now, token_id=token_id, claimed=claimed)
+        made = Session(id=secrets.token_urlsafe(18), began=now, seen=now, token_id=token_id, claimed=claimed)
+        if len(self.cookie(made)) > MOST_KEPT:
+            raise Problem(
+                403,
+                "login_refused",
+                "the session has more models, or a longer name, than the cookie of a browser has room for",
+                hint="name fewer models in the rule of api.oidc, or none, which is all of them",
+            )
+        return made
 
     def end(self, session: Session) -> None:
         """Its cookie is worth nothing from now on."""

@@ -8,9 +8,11 @@ import jwt
 import pytest
 
 from service.approval.access import Caller, Head, Scope
+from service.approval.errors import Problem
 from service.dashboard.sessions import (
     IDLE_SECONDS,
     LONGEST_SECONDS,
+    MOST_KEPT,
     NAME,
     RENEWED_SECONDS,
     SECURE_NAME,
@@ -146,6 +148,16 @@ def test_by_https_a_cookie_that_anybody_on_the_way_may_set_is_none_of_ours(
 def test_forms_of_two_sessions_differ(sessions: Sessions) -> None:
     one, other = sessions.begin(claimed=CLAIMED), sessions.begin(claimed=CLAIMED)
     assert sessions.csrf(one) == sessions.csrf(one) != sessions.csrf(other)
+
+
+def test_one_that_no_browser_would_keep_is_refused_and_not_lost(sessions: Sessions) -> None:
+    """A cookie that is too long is dropped without a word: whoever logged in would be asked to again."""
+    many = frozenset(f"organisation/model-{number}-instruct" for number in range(100))
+    with pytest.raises(Problem, match="more models") as refused:
+        sessions.begin(claimed=replace(CLAIMED, models=many))
+    assert refused.value.code == "login_refused"
+    fits = sessions.begin(claimed=replace(CLAIMED, models=frozenset(sorted(many)[:50])))
+    assert len(sessions.cookie(fits)) <= MOST_KEPT
 
 
 def test_a_session_is_of_one_kind(sessions: Sessions) -> None:
