@@ -94,7 +94,8 @@ def test_it_answers_and_stops_in_order(tmp_path: Path, valkey: ValkeyServer, fre
             assert "org/model" in page.text
             assert client.get("/docs").status_code == 200
             assert client.get("/assets/site.css").status_code == 200
-            assert client.get("/", headers={"Host": "tiergate.example"}).status_code == 200
+            # Others know it by this name: whoever asks by it shows a token, wherever they are.
+            assert client.get("/", headers={"Host": "tiergate.example"}).status_code == 401
             assert client.get("/", headers={"Host": "evil.example"}).status_code == 403
             verdict = client.get("/api/v1/models/org/model/tiers/w8a8/verdict").json()
             assert len(verdict["epoch"]) == 64
