@@ -83,3 +83,9 @@ def test_without_evidence_nothing_is_said() -> None:
     assert clusters.design_effect(Tally()) == 1
     quiet = Tally(units={Triple(2, 0, 0): 5})
     assert [statistic(quiet) for statistic in STATISTICS.values()] == [0, 0, 0]
+
+
+def test_twenty_discordant_conversations_speak_for_themselves_and_nineteen_do_not() -> None:
+    spread = {Triple(5, 1, 0): 10, Triple(5, 0, 1): 10, Triple(5, 0, 0): 480}
+    assert clusters.design_effect(Tally(units=spread)) == pytest.approx(1, abs=0.01)
+    assert clusters.design_effect(Tally(units=spread | {Triple(5, 0, 1): 9})) == 1 + (5 - 1) * 0.25
