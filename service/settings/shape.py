@@ -201,7 +201,8 @@ class ApiShape(Shape):
 
     listen: Listen = written("127.0.0.1:8081", "For people and pipelines.")
     allowed_hosts: list[str] = Field(
-        default_factory=list, description="Host names it answers to, besides loopback."
+        default_factory=list,
+        description="Host names it answers to, besides loopback; by these even reading takes a token.",
     )
     allowed_origins: list[Annotated[str, Field(pattern=r"^https?://[^/\s]+$")]] = Field(
         default_factory=list, description="Origins of pages elsewhere that may write."
