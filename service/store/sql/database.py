@@ -43,7 +43,7 @@ from service.store.sql import tally_tables as tally_tables
 from service.store.sql import token_tables as token_tables
 from service.store.sql.data_version import DataVersion
 
-_BUSY_SECONDS = 20.0
+_BUSY_SECONDS = 20.0  # to wait for whoever writes; who was stopped in the middle may hold a lock for ever
 _CONNECT_SECONDS = 5
 _SILENCE = {
     "keepalives_idle": 30,
@@ -246,12 +246,16 @@ def _checked_url(url: str, *, make: bool) -> URL:
 
 def _engine(url: URL) -> Engine:
     if url.drivername == "postgresql+psycopg":
-        return sqlalchemy.create_engine(
-            url,
-            pool_pre_ping=True,
-            connect_args={"connect_timeout": _CONNECT_SECONDS, "application_name": "tiergate"}
-            | {name: value for name, value in _SILENCE.items() if name not in url.query},
-        )
+        terms: dict[str, Any] = {"connect_timeout": _CONNECT_SECONDS, "application_name": "tiergate"}
+        terms |= {name: value for name, value in _SILENCE.items() if name not in url.query}
+        server = sqlalchemy.create_engine(url, pool_pre_ping=True, connect_args=terms)
+
+        @event.listens_for(server, "connect")
+        def wait_no_longer(connection: Any, _: object) -> None:
+            connection.execute(f"SET lock_timeout = {_BUSY_SECONDS * 1000:.0f}")
+            connection.commit()
+
+        return server
     engine = sqlalchemy.create_engine(url, connect_args={"timeout": _BUSY_SECONDS})
 
     @event.listens_for(engine, "connect")
@@ -322,6 +326,9 @@ def _advice(url: URL, cause: str) -> str:
     """What went wrong, in the database's words, and what to do about it."""
     shown = url.render_as_string(hide_password=True)
     cause = " ".join(cause.split())
+    busy = f"another process wrote for more than {_BUSY_SECONDS:.0f} s: find and stop it"
+    if url.drivername == "postgresql+psycopg" and "lock timeout" in cause:
+        return f"PostgreSQL at {shown} cannot be used ({cause}): {busy}"
     if url.drivername == "postgresql+psycopg":
         return (
             f"PostgreSQL at {shown} cannot be used: {cause}. Start it, or correct store.database "
@@ -333,7 +340,7 @@ def _advice(url: URL, cause: str) -> str:
         "malformed": "it is damaged: restore a backup, or move it away and start again",
         "unable to open": "make its directory, and let this user write there",
         "readonly": "let this user write the file and its directory",
-        "locked": f"another process wrote for more than {_BUSY_SECONDS:.0f} s: find and stop it",
+        "locked": busy,
         "is full": "make room on its disk",
     }.items():
         if sign in cause:
