@@ -37,6 +37,33 @@ def test_a_rare_stratum_is_no_gap_however_little_it_has() -> None:
     assert (rare.worth_covering, rare.gap) == (False, False)
 
 
+@pytest.mark.parametrize("times", [1, 3, 7, 49, 1001, 10**9 + 7])
+def test_exactly_two_per_cent_are_worth_covering_and_exactly_half_the_share_covers(times: int) -> None:
+    """No rounding moves either edge."""
+    traffic = {"common": 49 * times, "edge": times}
+    _, edge = covering(Coverage(traffic=traffic, evidence={"common": 99 * times, "edge": times}))
+    assert (edge.worth_covering, edge.gap) == (True, False)
+    _, less = covering(Coverage(traffic=traffic, evidence={"common": 99 * times + 1, "edge": times}))
+    assert (less.worth_covering, less.gap) == (True, True)
+    _, rare = covering(Coverage(traffic={"common": 49 * times + 1, "edge": times}))
+    assert (rare.worth_covering, rare.gap) == (False, False)
+
+
+def test_evidence_of_strata_that_no_traffic_has_covers_nothing() -> None:
+    """Such as those of a proxy of another version: they are requests all the same, and take share from others."""
+    (known,) = covering(Coverage(traffic={"a": 100}, evidence={"b": 100, "c=1": 5}))
+    assert (known.evidence, known.gap) == (0, True)
+    (known,) = covering(Coverage(traffic={"a": 100}, evidence={"a": 40, "b": 60}))
+    assert (known.evidence_share, known.gap) == (0.4, True)
+
+
+def test_a_single_tenant_is_covered_by_itself_and_by_nobody_else() -> None:
+    (only,) = covering(Coverage(traffic={"tenant=a": 7}, evidence={"tenant=a": 1}))
+    assert (only.traffic_share, only.evidence_share, only.gap) == (1.0, 1.0, False)
+    (only,) = covering(Coverage(traffic={"tenant=a": 7}, evidence={"tenant=b": 1}))
+    assert only.gap
+
+
 def test_without_evidence_every_stratum_worth_covering_is_a_gap() -> None:
     found = covering(Coverage(traffic={"a": 3, "b": 1, "c": 0}))
     assert [(each.evidence_share, each.gap) for each in found] == [(0.0, True), (0.0, True), (0.0, False)]
