@@ -93,6 +93,24 @@ def test_what_happens_is_seen_without_a_reload(look: OpenPage, own: Built) -> No
     assert seen.complaints == []
 
 
+def test_an_act_that_cannot_be_done_any_more_hands_the_focus_to_no_other(look: OpenPage, own: Built) -> None:
+    seen = look(own.api, scope="approve")
+    page = seen.page
+    page.clock.install()
+    page.goto(tier("w8a8"))
+    page.locator("a[href*='do=approve']").focus()
+    with own.api.client("approve") as pipeline:
+        pipeline.put(f"/api/v1/models/{CHAT}/tiers/w8a8/approval", json={})
+    until(page, lambda: page.locator("a[href*='do=revoke']").count() == 1)
+    assert page.evaluate("document.activeElement.matches('[data-live=offers]')")
+    page.locator("a[href*='do=revoke']").focus()
+    with own.api.client("approve") as pipeline:
+        pipeline.post(f"/api/v1/models/{CHAT}/rollback", json={"to": "bf16"})
+    until(page, lambda: page.locator("a[href*='do=roll_back']").count() == 0)
+    assert "do=revoke" in page.evaluate("document.activeElement.href"), "it stands elsewhere, and keeps it"
+    assert seen.complaints == []
+
+
 def test_a_page_survives_a_restart_of_the_api_and_says_that_it_is_stale(look: OpenPage, own: Built) -> None:
     api = own.api
     with closing(socket.socket()) as reserved:

@@ -38,16 +38,21 @@
     const folded = [...part.querySelectorAll("details")];
     const was = folded.map((each) => each.open);
     const rolled = [...part.querySelectorAll(".scroll")].map((each) => [each.scrollLeft, each.scrollTop]);
-    const focused = part.contains(document.activeElement) ? place(part, document.activeElement) : null;
-    const kind = focused && document.activeElement.tagName;
+    const at = document.activeElement, focused = at !== part && part.contains(at) ? place(part, at) : null;
+    const kind = at && at.tagName, href = at && at.getAttribute("href");
     part.replaceChildren(...[...fresh.childNodes].map((node) => document.importNode(node, true)));
     const now = [...part.querySelectorAll("details")];
     if (now.length === folded.length) now.forEach((each, number) => { each.open = was[number]; });
     [...part.querySelectorAll(".scroll")].forEach((each, number) => {
       if (rolled[number]) [each.scrollLeft, each.scrollTop] = rolled[number];
     });
-    const again = focused && found(part, focused);
-    if (again && again.tagName === kind) again.focus({ preventScroll: true });
+    if (!focused) return;
+    const links = [...part.querySelectorAll("a")], there = found(part, focused);
+    const again = href ? links.find((each) => each.getAttribute("href") === href) : there;
+    if (again && again.tagName === kind) { again.focus({ preventScroll: true }); return; }
+    // What had the focus is gone: not something else in its place has it now, but the part as a whole.
+    part.tabIndex = -1;
+    part.focus({ preventScroll: true });
   }
 
   // What a page says, apart from what only the browser changed in it; without times, whose ages always change.
