@@ -50,7 +50,7 @@ def test_exactly_two_per_cent_are_worth_covering_and_exactly_half_the_share_cove
 
 
 def test_evidence_of_strata_that_no_traffic_has_covers_nothing() -> None:
-    """Such as those of a proxy of another version: they are requests all the same, and take share from others."""
+    """Such as those of a proxy of another version: they are requests all the same, and take from others."""
     (known,) = covering(Coverage(traffic={"a": 100}, evidence={"b": 100, "c=1": 5}))
     assert (known.evidence, known.gap) == (0, True)
     (known,) = covering(Coverage(traffic={"a": 100}, evidence={"a": 40, "b": 60}))
