@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +31,17 @@ FEW = Sizes(
     alarm_horizon=1000,
 )
 
+BRIEF = replace(
+    FEW,
+    pairs=8,
+    delays=2,
+    gated=2,
+    horizon=Sizes().horizon,
+    ladder_horizon=Sizes().ladder_horizon,
+    alarm_horizon=Sizes().alarm_horizon,
+)
+"""As few repeats, each as long as those that are documented."""
+
 
 @pytest.mark.parametrize("correlation", [0.0, 0.2, 0.5])
 def test_pairs_of_a_conversation_have_the_correlation_asked_for(correlation: float) -> None:
@@ -51,6 +65,26 @@ def test_every_part_fills_its_lines_and_repeats_with_its_seed(part: object) -> N
         assert written(row).count("|") == 8
         assert all(cell.strip() for cell in (row.measured, row.case))
     assert [written(row) for row in part(np.random.default_rng(2), FEW)] == [written(row) for row in rows]
+
+
+def of_a_row(cells: str) -> tuple[str, ...]:
+    """What does not come of chance: measured, case, bound, reference, source."""
+    measured, case, _, _, *rest = (cell.strip() for cell in cells.strip("| ").split(" | "))
+    return measured, case, *rest
+
+
+@pytest.mark.parametrize("heading", ["default", "long"])
+def test_the_documented_tables_have_the_lines_of_the_simulation(heading: str) -> None:
+    """Their figures take minutes; that they are of the same cases, bounds and references is seen at once."""
+    text = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text()
+    table = text.split(f"## Table of a {heading} run")[1].split("\n## ")[0]
+    told = [of_a_row(each) for each in table.splitlines() if each.startswith("| ")][1:]
+    assert told == lines_now()
+
+
+@cache
+def lines_now() -> list[tuple[str, ...]]:
+    return [of_a_row(written(row)) for part in PARTS for row in part(np.random.default_rng(2), BRIEF)]
 
 
 def line(found: float, error: float, bound: float | None) -> Row:

@@ -50,12 +50,13 @@ def test_strata_have_an_error_rate_of_their_own() -> None:
     assert math.exp(many.strata - few.strata) == pytest.approx(50)
 
 
-def test_switching_the_baseline_off_halves_the_error_rate_of_acceptance_alone() -> None:
+def test_switching_the_baseline_off_halves_the_error_rates_of_acceptance_and_gates_alone() -> None:
     kept = thresholds(policy_of(REFUSAL), tiers=1, attempt=1)
     off = thresholds(
         policy_of(REFUSAL, baseline_after_approval=BaselineAfterApproval.SWITCHED_OFF), tiers=1, attempt=1
     )
     assert (kept.alpha_accept, off.alpha_accept) == (0.05, 0.025)
+    assert (kept.alpha_gates, off.alpha_gates) == (0.05, 0.025)
     assert math.exp(off.accept) == pytest.approx(40)
     assert (kept.harm, kept.strata, kept.warn) == (off.harm, off.strata, off.warn)
 
