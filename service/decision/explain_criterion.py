@@ -85,7 +85,7 @@ def _missing(
         uneven = log_e_uneven(tally, control)
         told += (
             f" The control lost {lost(control):,} of {due(control):,}: betting against the claim that both "
-            f"arms lose alike has made {e_value(uneven)} of 1, and {e_value(limits.warn)} withholds the rest."
+            f"arms lose alike has made {e_value(uneven)} of 1; at {e_value(limits.warn)} acceptance waits."
         )
         numbers |= {
             "control: lost u": lost(control),
@@ -109,7 +109,7 @@ def _estimate(criterion: Criterion, tally: Tally, finding: Finding) -> Step:
     if tally.conversations != tally.n:
         told += ", each conversation counted once"
         name = "estimate: mean of (b - c)/n over conversations"
-    lower = "E_NI mirrored" if criterion.hypothesis is Hypothesis.EQUIVALENT else "E_HARM"
+    lower = "E_NI(-m), of -D for D," if criterion.hypothesis is Hypothesis.EQUIVALENT else "E_HARM(m)"
     return Step(
         title=f"{criterion.evaluator}: estimate",
         sentence=(
@@ -123,8 +123,8 @@ def _estimate(criterion: Criterion, tally: Tally, finding: Finding) -> Step:
             "upper limit": limits.upper,
             "level": limits.level,
             "method": limits.method,
-            "formula": "the smallest m with E(m) < 1/alpha and the largest with E_NI(m) < 1/alpha, "
-            f"E = {lower}, alpha = (1 - level)/2",
+            "formula": f"the smallest m with {lower} < 1/alpha and the largest with E_NI(m) < 1/alpha, "
+            "alpha = (1 - level)/2",
             "margin": finding.margin,
         },
     )

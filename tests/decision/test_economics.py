@@ -91,15 +91,15 @@ def test_blocks_give_students_limits() -> None:
 
 def test_net_benefit_combines_limits_by_mover() -> None:
     found = net_benefit(
-        baseline=estimate(1.0, 0.1),
-        candidate=estimate(0.5, 0.2),
+        baseline=Estimate(value=1.0, lower=0.9, upper=1.3),
+        candidate=Estimate(value=0.5, lower=0.45, upper=0.7),
         failure_rise=Estimate(value=0.02, lower=0.01, upper=0.05),
         weight=4,
         operations=0.05,
     )
     assert found.value == pytest.approx(1 - 0.5 - 4 * 0.02 - 0.05)
     assert found.lower == pytest.approx(found.value - math.sqrt(0.1**2 + 0.2**2 + (4 * 0.03) ** 2))
-    assert found.upper == pytest.approx(found.value + math.sqrt(0.1**2 + 0.2**2 + (4 * 0.01) ** 2))
+    assert found.upper == pytest.approx(found.value + math.sqrt(0.3**2 + 0.05**2 + (4 * 0.01) ** 2))
 
 
 def test_what_a_failure_costs_besides_is_charged_with_its_limits() -> None:
