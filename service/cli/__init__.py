@@ -44,14 +44,20 @@ from service.cli import (
     up,
     webhooks,
 )
+from service.cli.ending import ended
+from service.cli.sections import Commands, Sections
 
 app = typer.Typer(
     name="tiergate",
+    cls=Sections,
     no_args_is_help=True,
     add_completion=False,
-    context_settings={"help_option_names": ["--help", "-h"]},
+    # Frames and colours would break lines that a log or a pipeline looks for.
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
     pretty_exceptions_enable=False,
     help="Decide from real traffic whether a quantized tier may replace the one that serves now.",
+    epilog="`tiergate COMMAND --help` says more, with examples.",
 )
 
 
@@ -81,6 +87,8 @@ for group in (
     ),
 ):
     group.register(app)
+for added in app.registered_groups:
+    added.cls = Commands
 
 
 @app.callback()
@@ -95,4 +103,4 @@ def options(
 
 def main() -> None:
     """The console script."""
-    app()
+    ended(app)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.configuration import ConfigOption, fail, load_or_exit
+from service.cli.named import ladder_of, tier_of
 
 if TYPE_CHECKING:
     from service.engines.artifact import Artifact
@@ -34,9 +35,7 @@ def about() -> None:
 
 
 def digest(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="A declaration, YAML or JSON.")
-    ] = None,
+    file: Annotated[Path | None, typer.Argument(metavar="FILE", help="A declaration, YAML or JSON.")] = None,
     tier: Annotated[
         tuple[str, str] | None,
         typer.Option("--tier", metavar="MODEL TIER", help="Ask the backends of a tier of the configuration."),
@@ -112,16 +111,8 @@ def _asked(config: Path | None, model: str, name: str) -> tuple[dict[Backend, An
     """What every backend of a tier answers, what they call the model, and what the tier declares."""
     settings = load_or_exit(config, make_key=False)
     from service.launch.ask import Answered, ask_all
-    from service.settings.nearest import nearest
 
-    ladder = settings.ladders.get(model)
-    if ladder is None:
-        known = nearest(model, settings.ladders) if settings.ladders else "none"
-        raise fail(f"there is no model {model!r}; the nearest is {known!r}", UNUSABLE)
-    names = [tier.name for tier in ladder.tiers]
-    if name not in names:
-        raise fail(f"{model!r} has no tier {name!r}; the nearest is {nearest(name, names)!r}", UNUSABLE)
-    tier = ladder.tier(name)
+    tier = tier_of(ladder_of(settings, model), name)
     answers: dict[Backend, Answered] = {}
     for backend, answer in ask_all((*tier.backends, *tier.shadow)).items():
         if not isinstance(answer, Answered):

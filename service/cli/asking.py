@@ -1,8 +1,8 @@
-"""How a command asks the API: its options, an open client, one clear line and exit code 3 when it is refused.
+"""How a command asks the API: its options, an open client, one clear line when it is refused.
 
 `@asks` gives a command the client in place of the options that say where the API is and who asks.
 
-Usage errors exit with 2, of a question whose answer may be 2 with 3 as well.
+That ends with exit status 3. Usage errors exit with 2, of a question whose answer may be 2 with 3 as well.
 """
 
 from __future__ import annotations
@@ -48,17 +48,22 @@ UrlOption = Annotated[
     typer.Option(
         "--url",
         envvar="TIERGATE_URL",
-        help=f"The API's; api.listen of the file, or {DEFAULT_URL}, when left out.",
+        help=f"Where the API is; by api.listen of the file, else {DEFAULT_URL}, when left out.",
     ),
 ]
 TokenOption = Annotated[
     str | None,
     typer.Option(
-        "--token", envvar="TIERGATE_TOKEN", help="Bearer token; other users of this machine can see it here."
+        "--token", envvar="TIERGATE_TOKEN", help="Bearer token; other users of this machine see it given so."
     ),
 ]
 TokenFileOption = Annotated[
-    Path | None, typer.Option("--token-file", envvar="TIERGATE_TOKEN_FILE", help="File with the token.")
+    Path | None,
+    typer.Option(
+        "--token-file",
+        envvar="TIERGATE_TOKEN_FILE",
+        help="File with the token; on its own machine, that of `tiergate up` when left out.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the API's own JSON.")]
 ReasonOption = Annotated[str | None, typer.Option("--reason", help="Kept in the decision log.")]
@@ -128,7 +133,7 @@ def asks(command: Callable[Concatenate[TiergateClient, P], None]) -> Callable[..
 def asking(
     config: Path | None, url: str | None, token: str | None, token_file: Path | None
 ) -> Iterator[TiergateClient]:
-    """An open client; what it refuses ends the command with one clear line and exit code 3."""
+    """An open client; what it refuses ends the command with one clear line and exit status 3."""
     from service.client.connection import TiergateClient
 
     try:
@@ -140,6 +145,8 @@ def asking(
     try:
         with client:
             yield client
+    except UnicodeEncodeError as error:
+        raise typer.BadParameter(f"a name here is not UTF-8 text: {error.object!r}") from None
     except ApiRefused as error:
         if error.status == NO_CREDENTIALS and secret is None:
             error.hint = f"{error.hint}. {_no_token(where)}"
@@ -179,7 +186,8 @@ def token_of(where: Whereabouts, token: str | None, token_file: Path | None) -> 
         try:
             return token_file.read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise typer.BadParameter(f"cannot read the token file {token_file}: {error}") from error
+            why = error.strerror if isinstance(error, OSError) else "no token has such characters"
+            raise typer.BadParameter(f"the token file {token_file} cannot be read: {why}") from None
     try:
         return where.token_file.read_text(encoding="ascii").strip() or None if _is_here(where) else None
     except (OSError, ValueError):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.configuration import ConfigOption, fail, load_or_exit, stored
+from service.cli.configuration import ConfigOption, JsonOption, fail, load_or_exit, stored
+from service.cli.writing import write
 from service.moments import moment
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ DECIDED = ("approve", "revoke", "reject", "roll_back", "promote")
 """Actions that say whether a tier may serve; the last of them is what is attested."""
 
 attest_app = typer.Typer(no_args_is_help=True, help="Signed statements of decisions, checked offline.")
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -99,10 +98,7 @@ def create(
     if output is None:
         typer.echo(envelope, nl=False)
         return
-    try:
-        output.write_text(envelope, encoding="ascii")
-    except OSError as error:
-        raise fail(f"{output} cannot be written: {error.strerror}", UNUSABLE) from None
+    write(output, envelope, status=UNUSABLE)
     typer.echo(f"{output}: {chosen.action} of {model} {tier}, row {chosen.seq}; log head {head}", err=True)
 
 

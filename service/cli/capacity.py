@@ -18,6 +18,7 @@ from service.cli import (
     capacity_prefix,
 )
 from service.cli.capacity_given import LAYER_FORM, TIER_FORM, budgeted, layers_of, shape_from, size
+from service.cli.configuration import JsonOption
 
 if TYPE_CHECKING:
     from service.capacity.shape import Shape
@@ -50,7 +51,7 @@ def kv(
     config: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[CONFIG]", help="A model's config.json, or its directory; else give the numbers."
+            metavar="CONFIG", help="A model's config.json, or its directory; else give the numbers."
         ),
     ] = None,
     layers: Annotated[int | None, typer.Option(min=1, help="Layers that keep a cache.")] = None,
@@ -86,7 +87,7 @@ def kv(
     tokens: Annotated[int, typer.Option(min=1, help="Of one sequence, prompt and answer.")] = 4096,
     sequences: Annotated[int, typer.Option(min=1, help="At once.")] = 16,
     block: Annotated[int, typer.Option(min=1, help="Tokens of a block, the engine's own.")] = 16,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell what a token takes of the KV cache, and how many tokens and sequences fit.
 

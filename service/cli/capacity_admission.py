@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.capacity_given import budgeted, shape_from, size
-from service.cli.configuration import fail
+from service.cli.configuration import JsonOption, fail
+from service.cli.quantities import duration
+from service.cli.writing import write
 
 if TYPE_CHECKING:
     from service.capacity.admission import Rule
@@ -23,18 +25,6 @@ START = "Computed, not measured: where to begin. `tiergate shadow run` tells wha
 def register(group: typer.Typer) -> None:
     """Add the command to its group."""
     group.command(epilog="Docs: docs/capacity.md")(admission)
-
-
-def seconds(written: str | float) -> float:
-    """A duration with its unit."""
-    from service.settings import units
-
-    if isinstance(written, float):
-        return written
-    try:
-        return units.seconds(written)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
 
 
 def admission(
@@ -56,12 +46,12 @@ def admission(
     takes: Annotated[
         float | None,
         typer.Option(
-            parser=seconds, metavar="DURATION", help="Of a typical request at that concurrency, measured."
+            parser=duration, metavar="DURATION", help="Of a typical request at that concurrency, measured."
         ),
     ] = None,
     ttft: Annotated[
         float | None,
-        typer.Option(parser=seconds, metavar="DURATION", help="The SLO of the first token."),
+        typer.Option(parser=duration, metavar="DURATION", help="The SLO of the first token."),
     ] = None,
     activations: Annotated[
         int, typer.Option(parser=size, metavar="SIZE", help="Peak beside weights and cache.")
@@ -75,7 +65,7 @@ def admission(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where to write it; may be the same file."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compute a model's limits from the memory of its backends, and write them as the proxy's configuration.
 
@@ -142,7 +132,9 @@ def admission(
     if output is None:
         typer.echo(text, nl=False)
     else:
-        _write(output, text)
+        # Whole or not at all: a proxy may be told to read it again at any moment.
+        write(output, text, status=WRONG)
+        typer.echo(f"written: {output}", err=True)
     typer.echo(START, err=True)
 
 
@@ -161,17 +153,3 @@ def _written(rules: tuple[Rule, ...], model: str, into: Path | None) -> str:
         raise fail(f"tiergate capacity admission: {into} is not UTF-8", WRONG) from None
     except CannotEdit as error:
         raise fail(f"tiergate capacity admission: {into}: {error}", 1) from None
-
-
-def _write(output: Path, text: str) -> None:
-    """Whole or not at all: a proxy may be told to read it again at any moment."""
-    output = output.resolve()
-    beside = output.with_name(f".{output.name}.new")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        if output.exists():
-            beside.chmod(output.stat().st_mode & 0o7777)
-        beside.replace(output)
-    except OSError as error:
-        raise fail(f"tiergate capacity admission: cannot write {output}: {error.strerror}", WRONG) from None
-    typer.echo(f"written: {output}", err=True)

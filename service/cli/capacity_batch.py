@@ -16,6 +16,7 @@ from rich.text import Text
 
 from service.cli.capacity_reports import blocks_of, quantile, report_of, steps_of, tiers_of, wrong
 from service.cli.capacity_views import table_of
+from service.cli.configuration import JsonOption
 
 if TYPE_CHECKING:
     from service.capacity.batch import Step
@@ -46,7 +47,7 @@ def batch(
     batch_tokens: Annotated[
         int | None, typer.Option(min=1, help="max-num-batched-tokens of that run, where known.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell where to begin with max-num-seqs, and what a million tokens cost by concurrency.
 

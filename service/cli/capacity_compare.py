@@ -15,7 +15,7 @@ from rich.text import Text
 
 from service.cli.capacity_reports import json_of, report_in, wrong
 from service.cli.capacity_views import table_of
-from service.cli.configuration import fail
+from service.cli.configuration import JsonOption, fail
 
 if TYPE_CHECKING:
     from service.capacity.experiment import Experiment, Limits, Side
@@ -44,7 +44,7 @@ def compare(
     force: Annotated[
         bool, typer.Option("--force", help="Compare although more than one variable changed; it is labelled.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Put two runs side by side, unless more than one variable changed between them.
 

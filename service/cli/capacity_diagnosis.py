@@ -28,7 +28,7 @@ from service.cli.capacity_reports import (
     tiers_of,
     wrong,
 )
-from service.cli.configuration import ConfigOption
+from service.cli.configuration import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from service.capacity.patterns import Traffic
@@ -49,7 +49,7 @@ def diagnose(
         ),
     ],
     name: Annotated[
-        str | None, typer.Argument(metavar="[TIER]", help="Of that model: its last load run, or --live.")
+        str | None, typer.Argument(metavar="TIER", help="Of that model: its last load run, or --live.")
     ] = None,
     live: Annotated[
         str | None,
@@ -76,7 +76,7 @@ def diagnose(
         float | None, typer.Option(min=0, max=1, help="Of the KV cache: reserved, and empty.")
     ] = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell which stage hurts and why, what may help, and the experiment that would confirm it.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.capacity_given import budgeted, shape_from, size
-from service.cli.configuration import fail
+from service.cli.configuration import JsonOption, fail
 
 if TYPE_CHECKING:
     from service.capacity.initial import Lengths
@@ -47,7 +47,7 @@ def serve(
     ] = 1024**3,
     memory_share: Annotated[float, typer.Option(help="That the engine may take.")] = 0.92,
     model: Annotated[str, typer.Option(help="As `vllm serve` is to name it.")] = "MODEL",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Print a first `vllm serve` line, and the same for Transformers, each value with its reason.
 

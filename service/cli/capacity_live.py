@@ -13,6 +13,8 @@ import typer
 
 from service.cli.configuration import fail, load_or_exit
 from service.cli.configuration import stored as database_of
+from service.cli.named import ladder_of, tier_of
+from service.cli.quantities import duration
 
 if TYPE_CHECKING:
     from service.capacity.patterns import Traffic
@@ -84,12 +86,8 @@ def watched(config: Path | None, model: str, tier: str, written: str) -> Known:
     from service.capacity.symptoms import Signals
     from service.engines.histograms import spell
     from service.engines.signals import with_engine, with_latencies
-    from service.settings.units import seconds as read
 
-    try:
-        seconds = read(written)
-    except ValueError as error:
-        raise typer.BadParameter(f"--live: {error}") from None
+    seconds = duration(written, "--live")
     if not seconds > 0:
         raise typer.BadParameter("--live: a while is longer than 0 s")
     settings, kept = _capacity(config, model, tier)
@@ -168,28 +166,14 @@ async def _page(backend: Backend) -> str | None:
 
 def _capacity(config: Path | None, model: str, tier: str) -> tuple[Settings, TierCapacity]:
     from service.decision.verdict import Decision
-    from service.settings.nearest import nearest
     from service.settings.questions import question_of
     from service.store.load.tier_capacity import read_capacity
     from service.store.verdicts.standing import read_standing
     from service.wire.prompt_blocks import UNIT_TOKENS
 
     settings = load_or_exit(config, make_key=False)
-    ladder = settings.ladders.get(model)
-    if ladder is None:
-        known = nearest(model, settings.ladders) if settings.ladders else "none"
-        raise fail(
-            f"tiergate capacity diagnose: no file and no model is called {model!r}; the nearest "
-            f"model is {known!r}",
-            WRONG,
-        )
-    names = [each.name for each in ladder.tiers]
-    if tier not in names:
-        raise fail(
-            f"tiergate capacity diagnose: {model!r} has no tier {tier!r}; the nearest is "
-            f"{nearest(tier, names)!r}",
-            WRONG,
-        )
+    ladder = ladder_of(settings, model, before="tiergate capacity diagnose: no file and ")
+    tier_of(ladder, tier, before="tiergate capacity diagnose: ")
     with database_of(settings, otherwise=_OTHERWISE) as db:
         now = time.time()
         verdict = read_standing(db, ladder, question_of(settings, db), now=now).rung(tier).verdict

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.configuration import ConfigOption, fail, load_or_exit
+from service.cli.configuration import ConfigOption, JsonOption, fail, load_or_exit
+from service.cli.named import ladder_of, tier_of
+from service.cli.quantities import duration
+from service.cli.writing import write
 
 if TYPE_CHECKING:
     from service.capacity.matrix_file import Matrix
@@ -33,10 +36,8 @@ def register(group: typer.Typer) -> None:
 
 
 def matrix(
-    model: Annotated[
-        str | None, typer.Argument(metavar="[MODEL]", help="The name that clients send.")
-    ] = None,
-    tier: Annotated[str | None, typer.Argument(metavar="[TIER]", help="Its backends are loaded.")] = None,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="The name that clients send.")] = None,
+    tier: Annotated[str | None, typer.Argument(metavar="TIER", help="Its backends are loaded.")] = None,
     prompt: Annotated[
         list[int] | None, typer.Option(min=1, help="Tokens of a prompt; may be given again. 512, 2048, 8192.")
     ] = None,
@@ -68,7 +69,7 @@ def matrix(
         Path | None, typer.Option(metavar="FILE", help="Write a page with heat maps as well.")
     ] = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Load a tier with prompts of some lengths, so many at once, and show each cell and each row's knee.
 
@@ -113,17 +114,14 @@ def matrix(
             batch_tokens=batch_tokens,
             output_tokens=output_tokens,
             ignore_eos=ignore_eos,
-            seconds=(_seconds(window, "--window"), _seconds(warm_up, "--warm-up")),
+            seconds=(duration(window, "--window"), duration(warm_up, "--warm-up")),
             path=output or Path(f"matrix-{_plain(model)}-{_plain(tier)}.json"),
             shown=sentence,
         )
     if html is not None:
         from service.cli.capacity_matrix_page import written
 
-        try:
-            html.write_text(written(found), encoding="utf-8")
-        except OSError as error:
-            raise fail(f"tiergate capacity matrix: cannot write {html}: {error.strerror}", WRONG) from None
+        write(html, written(found), status=WRONG)
     if as_json:
         typer.echo(json.dumps(document(found), indent=2, allow_nan=False))
     else:
@@ -221,15 +219,7 @@ def _measured(
 
 
 def _found(settings: Settings, model: str, name: str) -> tuple[Tier, Slo]:
-    from service.settings.nearest import nearest
-
-    ladder = settings.ladders.get(model)
-    if ladder is None:
-        known = nearest(model, settings.ladders) if settings.ladders else "none"
-        raise fail(f"there is no model {model!r}; the nearest is {known!r}", WRONG)
-    names = [tier.name for tier in ladder.tiers]
-    if name not in names:
-        raise fail(f"{model!r} has no tier {name!r}; the nearest is {nearest(name, names)!r}", WRONG)
+    tier = tier_of(ladder_of(settings, model), name)
     slo = settings.slo.get(model)
     if slo is None:
         raise fail(
@@ -237,7 +227,7 @@ def _found(settings: Settings, model: str, name: str) -> tuple[Tier, Slo]:
             "`slo: {ttft: 1500ms, tpot: 80ms}` under the model",
             WRONG,
         )
-    return ladder.tier(name), slo
+    return tier, slo
 
 
 def _objection(settings: Settings, db: Database, backends: tuple[Backend, ...]) -> Callable[[], str]:
@@ -304,15 +294,6 @@ def _manifest(model: str, tier: Tier, answers: dict[Backend, Answered]) -> dict[
         "engines": engines,
     }
     return {"model": model, "tiers": [arm]}
-
-
-def _seconds(written: str, option: str) -> float:
-    from service.settings.units import seconds
-
-    try:
-        return seconds(written)
-    except ValueError as error:
-        raise typer.BadParameter(f"{option}: {error}") from None
 
 
 def _plain(name: str) -> str:

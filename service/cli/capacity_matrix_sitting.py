@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import secrets
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +15,7 @@ import typer
 from service.cli.capacity_matrix_prompts import Prompts
 from service.cli.capacity_reports import json_of, wrong
 from service.cli.configuration import fail
+from service.cli.writing import write
 
 if TYPE_CHECKING:
     from service.capacity.matrix import Axes, Spot
@@ -147,14 +146,7 @@ def _again(path: Path) -> str:
 def keep(path: Path, matrix: Matrix) -> None:
     """Write the file whole or not at all; ends the command where that fails."""
     text = json.dumps(matrix.document(), indent=1, allow_nan=False) + "\n"
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
-        ) as file:
-            file.write(text)
-        os.replace(file.name, path)
-    except OSError as error:
-        raise fail(f"tiergate capacity {COMMAND}: cannot write {path}: {error.strerror}", 2) from None
+    write(path, text, status=2)
 
 
 def tell(message: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.capacity_stored import captured_prompts, observed_window
-from service.cli.configuration import ConfigOption, fail
+from service.cli.configuration import ConfigOption, JsonOption, fail
 
 if TYPE_CHECKING:
     from service.capacity.prefix_gate import Window
@@ -29,7 +29,7 @@ def register(group: typer.Typer) -> None:
 def prefix(
     pages: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[PAGE]...", help="Metrics pages of one engine, oldest first, evenly spaced."),
+        typer.Argument(metavar="PAGE", help="Metrics pages of one engine, oldest first, evenly spaced."),
     ] = None,
     hours: Annotated[
         float | None,
@@ -58,7 +58,7 @@ def prefix(
         ),
     ] = None,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell whether a prefix cache is worth its memory, from a day of counters.
 
@@ -149,7 +149,7 @@ def _apart(first: Path, last: Path) -> float:
 def replay(
     traces: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[TRACE]...", help="Mooncake's JSON lines with hash_ids; one file a tenant."),
+        typer.Argument(metavar="TRACE", help="Mooncake's JSON lines with hash_ids; one file a tenant."),
     ] = None,
     block: Annotated[int, typer.Option(min=1, help="Tokens of a block of the cache.")] = 16,
     unit: Annotated[
@@ -170,7 +170,7 @@ def replay(
         bool, typer.Option(help="Tenants share what their prompts have in common, as engines do by default.")
     ] = False,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Replay a trace through an LRU prefix cache of every size, and print the hit-rate curve and its knee.
 

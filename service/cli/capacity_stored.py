@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from service.cli.configuration import fail, load_or_exit, stored
+from service.cli.named import ladder_of, tier_of
 
 if TYPE_CHECKING:
     from service.capacity.prefix_gate import Window
     from service.capacity.prefix_replay import Prompt
-    from service.settings import Settings
     from service.store.sql.database import Database
 
 WAITS = 3
@@ -92,21 +92,11 @@ def _captured(db: Database, model: str) -> Captured:
 @contextmanager
 def _database(config: Path | None, model: str, command: str, tier: str | None = None) -> Iterator[Database]:
     settings = load_or_exit(config, make_key=False)
-    _check(settings, model, command, tier)
+    ladder = ladder_of(settings, model, before=f"tiergate capacity {command}: ")
+    if tier is not None:
+        tier_of(ladder, tier, before=f"tiergate capacity {command}: ")
     with stored(settings, otherwise=_OTHERWISE) as db:
         yield db
-
-
-def _check(settings: Settings, model: str, command: str, tier: str | None) -> None:
-    from service.settings.nearest import nearest
-
-    if model not in settings.ladders:
-        known = nearest(model, settings.ladders)
-        raise fail(f"tiergate capacity {command}: no model is called {model!r}; did you mean {known!r}?", 2)
-    names = [each.name for each in settings.ladders[model].tiers]
-    if tier is not None and tier not in names:
-        known = nearest(tier, names)
-        raise fail(f"tiergate capacity {command}: {model} has no tier {tier!r}; did you mean {known!r}?", 2)
 
 
 def _utc(at: float) -> str:

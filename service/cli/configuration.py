@@ -1,4 +1,4 @@
-"""`-c FILE` and what a wrong configuration prints, for every command that needs one."""
+"""`-c FILE`, `--json`, and what a wrong configuration prints, for every command that needs one."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ ConfigOption = Annotated[
         help="Configuration file; ./tiergate.yaml when left out.",
     ),
 ]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
 WRONG_CONFIGURATION = 2
 """Exit status, as for a wrong command line."""
 

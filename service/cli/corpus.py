@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from service.cli.configuration import ConfigOption, fail, load_or_exit
+from service.cli.configuration import ConfigOption, JsonOption, fail, load_or_exit
 from service.cli.corpus_access import (
     BAD_LINES,
     UNUSABLE,
-    JsonOption,
     ModelArgument,
     check_model,
     database_of,
@@ -25,6 +24,7 @@ from service.cli.corpus_access import (
 )
 from service.cli.corpus_import import import_file
 from service.cli.corpus_views import show_corpora, size_of, tell_forgotten
+from service.cli.writing import write, writing
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -112,7 +112,7 @@ def export(
     """
     settings = load_or_exit(config, make_key=False)
     check_model(settings, model)
-    from service.cli.corpus_files import batch_lines, write_private
+    from service.cli.corpus_files import batch_lines
     from service.store.kept.corpus_members import opened
 
     chosen = name or settings.corpus.use
@@ -129,10 +129,8 @@ def export(
         if str(output) == "-":
             amount = sum(1 for line in lines if sys.stdout.write(line + "\n"))
         else:
-            try:
-                amount = write_private(output, lines)
-            except OSError as error:
-                raise fail(f"{output} cannot be written: {error.strerror}", UNUSABLE) from None
+            with writing(output, status=UNUSABLE, private=True) as file:
+                amount = sum(1 for line in lines if file.write(line + "\n"))
     typer.echo(f"{amount:,} requests of the corpus {chosen} of {model}", err=True)
     if not amount:
         raise typer.Exit(BAD_LINES)
@@ -161,11 +159,8 @@ def manifest(
     text = json.dumps(found.document(), indent=2)
     if output is None:
         typer.echo(text)
-        return
-    try:
-        output.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise fail(f"{output} cannot be written: {error.strerror}", UNUSABLE) from None
+    else:
+        write(output, text + "\n", status=UNUSABLE)
 
 
 def forget(

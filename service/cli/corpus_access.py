@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.configuration import fail
+from service.cli.named import ladder_of
 
 if TYPE_CHECKING:
     from service.settings import Settings
@@ -24,18 +25,13 @@ FILLING = (
     "in a file of yours"
 )
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
 ModelArgument = Annotated[str, typer.Argument(metavar="MODEL", help="The name that clients send.")]
 
 
 def check_model(settings: Settings, model: str | None) -> None:
     """Refuse a model that the configuration does not have."""
-    if model is not None and model not in settings.ladders:
-        from service.settings.nearest import nearest
-
-        raise typer.BadParameter(
-            f"no model is called {model!r}; did you mean {nearest(model, settings.ladders)!r}?"
-        )
+    if model is not None:
+        ladder_of(settings, model)
 
 
 @contextmanager

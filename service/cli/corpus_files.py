@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -151,15 +150,3 @@ def batch_lines(members: Iterable[Member]) -> Iterator[str]:
 
 def _body(member: Member) -> Mapping[str, Json]:
     return json.loads(member.body)  # type: ignore[no-any-return]
-
-
-def write_private(path: Path, lines: Iterable[str]) -> int:
-    """Write lines to a file that only its owner may read; how many."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        os.fchmod(descriptor, 0o600)
-        amount = 0
-        for line in lines:
-            file.write(line + "\n")
-            amount += 1
-    return amount

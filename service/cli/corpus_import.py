@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from service.cli.configuration import ConfigOption, fail, load_or_exit
+from service.cli.configuration import ConfigOption, JsonOption, fail, load_or_exit
 from service.cli.corpus_access import (
     BAD_LINES,
     UNUSABLE,
-    JsonOption,
     ModelArgument,
     check_model,
     database_of,

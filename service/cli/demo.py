@@ -23,14 +23,17 @@ def demo(
     quick: Annotated[
         bool, typer.Option("--quick", help="Two tiers and short texts: under five minutes on two cores.")
     ] = False,
-    leave: Annotated[bool, typer.Option("--exit", help="Leave after the verdicts.")] = False,
+    leave: Annotated[
+        bool,
+        typer.Option("--exit", help="Leave after the verdicts, instead of staying up for a look around."),
+    ] = False,
     report: Annotated[
         Path | None,
         typer.Option(
             "--report", metavar="DIR", file_okay=False, help="Write DIR/verdicts.json with a manifest."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of the prompts.")] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Another number, other prompts.")] = 1,
 ) -> None:
     """Walk real requests from socket to verdict on llama.cpp servers of a small model, until Ctrl-C.
 

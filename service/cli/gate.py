@@ -1,4 +1,4 @@
-"""`tiergate gate`: the one question of a pipeline, with an exit code for each answer."""
+"""`tiergate gate`: the one question of a pipeline, with an exit status for each answer."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from service.cli.asking import (
     asks,
     tell,
 )
+from service.cli.quantities import duration
 
 if TYPE_CHECKING:
     from service.client.connection import TiergateClient
@@ -54,11 +55,11 @@ def gate(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """May a pipeline roll this tier out? Exit code 0 approved, 1 rejected, 2 inconclusive, 3 no answer.
+    """May a pipeline roll this tier out? Exit status 0 approved, 1 rejected, 2 inconclusive, 3 no answer.
 
     With --wait it asks until the tier is approved or rejected; at the deadline it exits with 2, or with 3
     where the API could not be asked at the end. While it waits, every new reason is a line on standard error.
-    Only exit code 0 means go.
+    Only exit status 0 means go.
 
     \b
     In a pipeline:
@@ -66,7 +67,7 @@ def gate(
     By hand:
       tiergate gate qwen3-32b w8a8 --json
     """
-    waits = 0.0 if wait is None else _seconds(wait)
+    waits = 0.0 if wait is None else duration(wait, "--wait")
 
     def ask() -> Document:
         return client.gate(model, tier, artifact=artifact, basis="verdict" if verdict_alone else None)
@@ -107,12 +108,3 @@ def _asked(ask: Callable[[], Document], waits: float) -> Document:
             told = line
         time.sleep(min(pause, left))
         pause = min(2 * pause, LONGEST_PAUSE)
-
-
-def _seconds(written: str) -> float:
-    from service.settings import units
-
-    try:
-        return float(units.seconds(written))
-    except ValueError as error:
-        raise typer.BadParameter(f"--wait: {error}") from None

@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.configuration import ConfigOption, fail, load_or_exit, stored
+from service.cli.configuration import ConfigOption, JsonOption, fail, load_or_exit, stored
+from service.cli.writing import writing
 from service.moments import moment
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ UNUSABLE = 2
 
 log_app = typer.Typer(no_args_is_help=True, help="The decision log: read it, check it, take it away.")
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
@@ -42,8 +41,8 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="All when left out.")] = None,
-    tier: Annotated[str | None, typer.Argument(metavar="[TIER]", help="All when left out.")] = None,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="All when left out.")] = None,
+    tier: Annotated[str | None, typer.Argument(metavar="TIER", help="All when left out.")] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=10_000, help="The last so many.")] = 20,
     config: ConfigOption = None,
     as_json: JsonOption = False,
@@ -71,7 +70,7 @@ def show(
 
 def verify(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="An exported log; the database when left out.")
+        Path | None, typer.Argument(metavar="FILE", help="An exported log; the database when left out.")
     ] = None,
     head: Annotated[
         list[str] | None,
@@ -129,11 +128,8 @@ def export(
         if output is None:
             sys.stdout.writelines(lines)
             return
-        try:
-            with output.open("w", encoding="ascii") as file:
-                file.writelines(lines)
-        except OSError as error:
-            raise fail(f"{output} cannot be written: {error.strerror}", UNUSABLE) from None
+        with writing(output, status=UNUSABLE) as file:
+            file.writelines(lines)
     typer.echo(f"{output}: {0 if head is None else head.seq} rows", err=True)
 
 

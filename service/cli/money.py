@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from service.cli.configuration import JsonOption
 from service.cli.quantities import count, factor, share
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def money(
         float, typer.Option(help="Cost of running one more tier, per request, in the currency.")
     ] = 0.0,
     currency: Annotated[str, typer.Option(help="Of every price.")] = "CNY",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell what a tier costs, what its failures cost, and what is left.
 

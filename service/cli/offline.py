@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from service.cli.configuration import JsonOption
 from service.cli.offline_views import look_document, plan_document, print_look, print_plan
 from service.cli.quantities import count, points, share, signed_points
 
@@ -23,7 +24,6 @@ MarginOption = Annotated[
         parser=points, metavar="POINTS", help="Largest tolerable rise of the failure rate: 1pp, or 0.01."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
 
 
 def register(app: typer.Typer) -> None:

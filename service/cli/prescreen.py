@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from service.cli.asking import ModelArgument
-from service.cli.configuration import ConfigOption, fail, load_or_exit
+from service.cli.configuration import ConfigOption, JsonOption, fail, load_or_exit
+from service.cli.named import ladder_of
 
 if TYPE_CHECKING:
     from service.fleet import Ladder, Tier
@@ -37,7 +38,7 @@ def register(app: typer.Typer) -> None:
 def prescreen(
     model: ModelArgument,
     tier: Annotated[
-        str | None, typer.Argument(metavar="[TIER]", help="One candidate; all when left out.")
+        str | None, typer.Argument(metavar="TIER", help="One candidate; all when left out.")
     ] = None,
     requests: Annotated[
         Path | None,
@@ -52,7 +53,7 @@ def prescreen(
         int, typer.Option(min=1, max=2048, help="Of each of the baseline's answers.")
     ] = 128,
     config: ConfigOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare perplexities: how likely does a candidate think what its baseline answered?
 
@@ -70,9 +71,7 @@ def prescreen(
       tiergate prescreen qwen3-32b w4a16 --requests bodies.jsonl --limit 200 --json
     """
     settings = load_or_exit(config, make_key=False, judges=False)
-    ladder = settings.ladders.get(model)
-    if ladder is None:
-        raise _wrong(f"no model is called {model!r}; there are: {', '.join(settings.ladders)}")
+    ladder = ladder_of(settings, model, before="tiergate prescreen: ")
     tiers = _tiers(ladder, tier)
     import asyncio
 

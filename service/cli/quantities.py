@@ -1,4 +1,4 @@
-"""Shares, points and counts on a command line, written as in `tiergate.yaml`: `1pp`, `5%`, `200k`; or `0.01`.
+"""Numbers on a command line, written as in `tiergate.yaml`: `1pp`, `5%`, `200k`, `90s`; or `0.01`.
 
 Read when they are given, so that `--help` does not wait for pydantic.
 """
@@ -43,6 +43,18 @@ def factor(written: str | float) -> float:
     from service.settings import units
 
     return _read(units.factor, written)
+
+
+def duration(written: str | float, option: str = "") -> float:
+    """`90s` or `2h`, in seconds; of an option that is named where Typer does not."""
+    from service.settings import units
+
+    if isinstance(written, float):
+        return written
+    try:
+        return float(units.seconds(written))
+    except ValueError as error:
+        raise typer.BadParameter(f"{option}: {error}" if option else str(error)) from None
 
 
 def _read(read: Callable[[object], float], written: str | float) -> float:

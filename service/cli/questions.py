@@ -1,6 +1,6 @@
 """The API's questions as commands: from `ladder` and `verdict` to `approve`, `rollback` and `ledger`.
 
-Exit codes: 0 done; `verdict` answers 0 accept, 1 reject, 2 undecided; 3 the API refused or cannot be reached.
+Exit status: 0 done, 3 the API refused or is not reached; `verdict` answers 0 accept, 1 reject, 2 undecided.
 Usage errors exit with 2, of `verdict` with 3, since 2 is an answer there.
 """
 
@@ -45,7 +45,7 @@ def register(app: typer.Typer) -> None:
 @asks
 def ladder(
     client: TiergateClient,
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="All models when left out.")] = None,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="All models when left out.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show a model's tiers, their states, and who serves."""
@@ -68,7 +68,7 @@ def verdict(
     pairs: Annotated[int, typer.Option(min=1, max=50, help="With --why: examples of each criterion.")] = 5,
     as_json: JsonOption = False,
 ) -> None:
-    """Show what the evidence amounts to. Exit code 0 accept, 1 reject, 2 undecided, 3 no answer.
+    """Show what the evidence amounts to. Exit status 0 accept, 1 reject, 2 undecided, 3 no answer.
 
     With --why, the whole chain from counts to decision: each step in a sentence, with the numbers from which
     the next one follows; the pairs that speak most against the tier, with their labels and reasons (prompts
@@ -139,15 +139,21 @@ def approve(
         str | None, typer.Option("--artifact", help="sha256 of what will be rolled out.")
     ] = None,
     expires_in: Annotated[
-        str | None, typer.Option("--expires-in", help="Seconds, or such as 12h, 30d.")
+        str | None,
+        typer.Option("--expires-in", help="How long it lasts, such as 12h or 30d; a bare number is seconds."),
     ] = None,
     override: Annotated[
-        bool, typer.Option("--override", help="Against the verdict; needs --reason and scope admin.")
+        bool, typer.Option("--override", help="Whatever the verdict says; needs --reason and scope admin.")
     ] = False,
     reason: ReasonOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Let a tier serve; refused with the reasons unless its verdict is accept."""
+    """Let a tier serve; refused with the reasons unless its verdict is accept.
+
+    \b
+      tiergate approve qwen3-32b w8a8
+      tiergate approve qwen3-32b w8a8 --expires-in 30d --reason "load run of Monday"
+    """
     lasts = int(expires_in) if expires_in is not None and expires_in.isdecimal() else expires_in
     change = client.approve(
         model, tier, artifact=artifact, expires_in=lasts, override=override, reason=reason
@@ -191,13 +197,20 @@ def rollback(
     client: TiergateClient,
     model: ModelArgument,
     to: Annotated[
-        str | None, typer.Option("--to", help="A lower tier; the next approved one by default.")
+        str | None, typer.Option("--to", help="A lower tier; the next approved one when left out.")
     ] = None,
     reason: ReasonOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Route a model to a lower rung at once; never needs evidence."""
+    """Route a model to a lower rung at once; never needs evidence.
+
+    \b
+    To the next lower tier that is approved, or to the baseline:
+      tiergate rollback qwen3-32b
+    To the baseline, though its backends seem to be down:
+      tiergate rollback qwen3-32b --to bf16 --force
+    """
     change = client.roll_back(model, to=to, reason=reason, force=force)
     tell(change.document, lambda: route_change_view(change), as_json=as_json)
 
@@ -207,7 +220,7 @@ def decisions(
     client: TiergateClient,
     model: ModelArgument,
     after: Annotated[int, typer.Option(min=0, help="Sequence number to read on from.")] = 0,
-    limit: Annotated[int, typer.Option(min=1, max=1000)] = 100,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Rows at most.")] = 100,
     as_json: JsonOption = False,
 ) -> None:
     """Show who decided what and when, and whether the log's chain is intact."""
@@ -218,7 +231,7 @@ def decisions(
 @asks
 def ledger(
     client: TiergateClient,
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="All models when left out.")] = None,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="All models when left out.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the account of every request, and whether it adds up."""

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.configuration import ConfigOption, fail, load_or_exit
+from service.cli.configuration import ConfigOption, JsonOption, fail, load_or_exit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,8 +27,6 @@ DIFFERS = 1
 UNUSABLE = 2
 MOST_SHOWN = 50
 """Rows of the table; `--json` has them all."""
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
 
 
 def register(app: typer.Typer) -> None:

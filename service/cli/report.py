@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from service.cli.asking import asks
-from service.cli.configuration import fail
+from service.cli.writing import write
 
 if TYPE_CHECKING:
     from service.client.connection import TiergateClient
@@ -75,10 +75,7 @@ def report(
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise fail(f"cannot write {output}: {error.strerror}") from error
+    write(output, text)
     typer.echo(f"wrote {output}", err=True)
 
 

@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from service.cli.configuration import JsonOption
 from service.cli.scoring import pair, rows, told
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ STATE_STYLE = {
 }
 """`observed`: neither right nor wrong by itself, such as that no tool was called where none had to be."""
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
-
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -58,9 +57,7 @@ def score(
     ],
     other: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[OTHER.json]", help="Another answer, to be judged as a candidate's beside it."
-        ),
+        typer.Argument(metavar="OTHER.json", help="Another answer, to be judged as a candidate's beside it."),
     ] = None,
     path: Annotated[str, typer.Option(help="Where the request was sent.")] = "/v1/chat/completions",
     expects_json: Annotated[

@@ -1,6 +1,6 @@
 """`tiergate shadow`: run, status, list, cancel and replay shadow jobs, through the API.
 
-Exit codes: 0 done; 1 a job that was watched did not end well; 3 the API refused or cannot be reached. Who
+Exit status: 0 done; 1 a job that was watched did not end well; 3 the API refused or cannot be reached. Who
 watches waits for an API that is restarted.
 """
 
@@ -172,8 +172,8 @@ def status(
 @asks
 def list_(
     client: TiergateClient,
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="All models when left out.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=200)] = 20,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="All models when left out.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Jobs at most.")] = 20,
     as_json: JsonOption = False,
 ) -> None:
     """Show shadow jobs, the latest first."""

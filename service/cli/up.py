@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,6 +36,7 @@ def up(
     """
     settings = load_or_exit(config)
     from service.launch import (
+        Aside,
         PortUnusable,
         RedisUnusable,
         StartFailed,
@@ -45,20 +47,28 @@ def up(
     )
     from service.store.sql.database import StoreUnusable
 
+    # A terminal that is stopped or gone must neither hold up what runs nor end it.
+    tell = Aside(typer.echo)
+
+    def say(text: str) -> None:
+        tell(f"{time.strftime('%H:%M:%S')}  {text}")
+
     try:
         with stop_signals() as told:
-            told.on_reload = lambda: _say("everything is still starting, and reads its configuration now")
+            told.on_reload = lambda: say("everything is still starting, and reads its configuration now")
             _ask_backends(settings, go_on=no_check)
-            with everything(settings, os.environ, say=_say, hurry=told.hurry) as running:
-                told.on_reload = lambda: _reload_proxy(running)
-                typer.echo(welcome(running))
+            with everything(settings, os.environ, say=say, hurry=told.hurry) as running:
+                told.on_reload = lambda: _reload_proxy(running, say)
+                tell(welcome(running))
                 running.supervisor.wait()
     except ToldToStop:
-        _say("everything is stopped")
+        say("everything is stopped")
     except (PortUnusable, RedisUnusable, StartFailed, StateDirInUse, StoreUnusable) as error:
         raise fail(str(error)) from None
     except OSError as error:
         raise fail(f"{error.filename or 'this machine'}: {error.strerror}") from None
+    finally:
+        tell.settle()
 
 
 def welcome(running: Running) -> str:
@@ -79,14 +89,14 @@ def welcome(running: Running) -> str:
     )
 
 
-def _reload_proxy(running: Running) -> None:
+def _reload_proxy(running: Running, say: Callable[[str], None]) -> None:
     if running.supervisor.signal("proxy", signal.SIGHUP):
-        _say(
+        say(
             f"the proxy reads its configuration again: {running.log_dir / 'proxy.log'} tells what came of it;"
         )
-        _say("the other parts keep theirs until everything is started again")
+        say("the other parts keep theirs until everything is started again")
     else:
-        _say("the proxy is just being started again, and reads its configuration now")
+        say("the proxy is just being started again, and reads its configuration now")
 
 
 def _ask_backends(settings: Settings, *, go_on: bool) -> None:
@@ -109,7 +119,3 @@ def _ask_backends(settings: Settings, *, go_on: bool) -> None:
             f"no backend of the baseline of {', '.join(dead)} can be used, so nobody could be answered."
             " Correct that, or start anyway with --no-check"
         )
-
-
-def _say(text: str) -> None:
-    typer.echo(f"{time.strftime('%H:%M:%S')}  {text}")

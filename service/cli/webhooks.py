@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from service.cli.configuration import ConfigOption, fail, load_or_exit, stored
+from service.cli.configuration import ConfigOption, JsonOption, fail, load_or_exit, stored
 from service.moments import moment
 
 if TYPE_CHECKING:
@@ -29,8 +29,7 @@ NONE_CONFIGURED = "no webhook is configured: add one under `webhooks` in tiergat
 
 webhooks_app = typer.Typer(no_args_is_help=True, help="Outgoing webhooks: what was told, and what was not.")
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON with stable keys.")]
-NameArgument = Annotated[str | None, typer.Argument(metavar="[NAME]", help="All webhooks when left out.")]
+NameArgument = Annotated[str | None, typer.Argument(metavar="NAME", help="All webhooks when left out.")]
 
 
 def register(app: typer.Typer) -> None:

@@ -22,6 +22,7 @@ and, in `check_stores`, with Redis and the database.
 Imported only by `service.cli`, `service.demo` and `service.drill`.
 """
 
+from service.launch.aside import Aside
 from service.launch.check_stores import RedisUnusable
 from service.launch.everything import Running, everything
 from service.launch.lock import StateDirInUse, owning
@@ -31,6 +32,7 @@ from service.launch.signals import StopSignals, ToldToStop, stop_signals
 from service.launch.supervisor import StartFailed, Supervisor
 
 __all__ = [
+    "Aside",
     "Part",
     "PortUnusable",
     "Ready",

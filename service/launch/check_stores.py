@@ -1,7 +1,8 @@
-"""What `tiergate check` says about Redis, the database and the capture key: one line each."""
+"""What `tiergate check` says about Redis, database, state directory and capture key: one line each."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -48,7 +49,12 @@ def check_database(settings: Settings, *, make: bool = True) -> str:
 
 def store_lines(settings: Settings) -> list[Line]:
     """Asks each store and changes none."""
-    return [*_redis_lines(settings), _database_line(settings), _key_line(settings)]
+    return [
+        *_redis_lines(settings),
+        _database_line(settings),
+        *_state_dir_lines(settings),
+        _key_line(settings),
+    ]
 
 
 def _redis_lines(settings: Settings) -> list[Line]:
@@ -143,6 +149,16 @@ def _database_line(settings: Settings) -> Line:
         return Line(level=Level.OK, subject="database", text=text)
     except StoreUnusable as error:
         return Line(level=Level.FAIL, subject="database", text=str(error))
+
+
+def _state_dir_lines(settings: Settings) -> list[Line]:
+    """A line where nothing could be kept: what starts there would end at once."""
+    there = next(each for each in (settings.state_dir, *settings.state_dir.parents) if each.exists())
+    if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        return []
+    what = "may not be written to by this user" if there.is_dir() else "is no directory"
+    text = f"{settings.state_dir}: {there} {what}; set store.state_dir or TIERGATE_STATE_DIR"
+    return [Line(level=Level.FAIL, subject="state directory", text=text)]
 
 
 def _key_line(settings: Settings) -> Line:

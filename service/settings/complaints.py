@@ -93,6 +93,8 @@ def _worded(details: ErrorDetails) -> str:
         return f"expected {context['expected']}, got {given!r}"
     if kind == "string_type" and isinstance(given, int | float):
         return f"expected text; write it in quotes if {given!r} is meant as text"
+    if kind == "list_type":
+        return "expected a list: [ONE, ANOTHER], or a line with `- ` for each"
     if kind == "too_short":
         return "needs at least one entry"
     shown = f", got {given!r}" if isinstance(given, str | int | float | bool) or given is None else ""

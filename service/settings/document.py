@@ -99,9 +99,15 @@ def read_document(text: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         message = " ".join(part for part in (error.context, error.problem) if part)
+        if mark is not None and mark.buffer is not None and mark.buffer[mark.pointer] == "\t":
+            message = "it is indented with spaces, and here is a tab"
         raise Unreadable(
             Problem(line=None if mark is None else mark.line + 1, message=f"this is not YAML: {message}")
         ) from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        message = f"the character U+{error.character:04X} has no place in it"
+        raise Unreadable(Problem(line=line, message=f"this is not YAML: {message}")) from error
     except yaml.YAMLError as error:
         raise Unreadable(Problem(message=f"this is not YAML: {error}")) from error
     except RecursionError as error:

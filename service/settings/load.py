@@ -66,7 +66,9 @@ def read(path: Path) -> Document:
         message = f"there is no such file; `tiergate init {shlex.quote(named)}` writes one to start from"
         raise SettingsError(path, [Problem(message=message)]) from None
     except UnicodeDecodeError as error:
-        raise SettingsError(path, [Problem(message=f"this is not UTF-8 text: {error.reason}")]) from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        message = "this is not UTF-8 text: save it as UTF-8, without another encoding"
+        raise SettingsError(path, [Problem(line=line, message=message)]) from None
     except OSError as error:
         raise SettingsError(path, [Problem(message=f"cannot be read: {error.strerror}")]) from None
     try:

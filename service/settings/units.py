@@ -93,14 +93,16 @@ def share(written: object) -> float:
 
 def points(written: object) -> float:
     """`1pp` or `0.01`: percentage points, as a share."""
+    as_share = written
     if isinstance(written, str) and written.strip().endswith("pp"):
-        return share(written.strip()[:-2].strip() + "%")
+        as_share = written.strip()[:-2].strip() + "%"
     try:
-        return share(written)
-    except ValueError as error:
-        message = str(error).replace("% if that", "pp if that")
+        return share(as_share)
+    except ValueError:
+        above = _is_number(written) and 1 < float(written) <= 100  # type: ignore[arg-type]
+        hint = f"; write {written:g}pp if that is meant" if above else ""
         raise ValueError(
-            message.replace("a share", "a number of percentage points (1pp or 0.01)", 1)
+            f"expected percentage points from 0pp to 100pp, such as 1pp or 0.01, got {written!r}{hint}"
         ) from None
 
 

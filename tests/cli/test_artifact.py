@@ -120,8 +120,8 @@ def test_what_cannot_be_told_says_what_to_do(ran: Callable[..., Result], file: P
     assert (foreign.exit_code, "serves other" in foreign.stderr) == (1, True)
     for arguments, told in (
         ((), "--tier MODEL TIER"),
-        (("--tier", "m", "w8a9"), "nearest is 'w8a8'"),
-        (("--tier", "n", "w8a8"), "nearest is 'm'"),
+        (("--tier", "m", "w8a9"), "did you mean 'w8a8'?"),
+        (("--tier", "n", "w8a8"), "did you mean 'm'?"),
         ((str(tmp_path / "none"),), "cannot be read"),
     ):
         asked = ran(*arguments)

@@ -128,7 +128,7 @@ def test_what_does_not_fit_is_refused(arguments: list[str]) -> None:
         (("--typical", "20000"), "no more than the longest"),
         (("--json", "-o", "x"), "neither --into nor --output"),
         (("--into", "no-such-file.yaml"), "cannot read no-such-file.yaml"),
-        (("-o", "no/such/place.yaml"), "cannot write"),
+        (("-o", "no/such/place.yaml"), "cannot be written"),
     ],
 )
 def test_a_wrong_command_line_says_what_is_wrong(

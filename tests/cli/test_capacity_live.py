@@ -143,8 +143,8 @@ def test_without_a_load_run_the_next_step_is_told() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("n", "w8a8"), "no file and no model is called 'n'; the nearest model is 'm'"),
-        (("m", "w8a9"), "has no tier 'w8a9'; the nearest is 'w8a8'"),
+        (("n", "w8a8"), "no file and no model is called 'n'; did you mean 'm'?"),
+        (("m", "w8a9"), "has no tier 'w8a9'; did you mean 'w8a8'?"),
         (("report.json", "--live", "5s"), "--live needs a MODEL and a TIER"),
         (("m", "w8a8", "--live", "soon"), "--live"),
         (("m", "w8a8", "--live", "0s"), "longer than 0 s"),

@@ -233,8 +233,8 @@ def test_a_corpus_without_requests_says_what_to_do(backend: Loaded) -> None:
     [
         ((), "name a MODEL and a TIER"),
         (("client/m",), "name a MODEL and a TIER"),
-        (("client/n", "w8a8"), "there is no model 'client/n'; the nearest is 'client/m'"),
-        (("client/m", "w8a9"), "has no tier 'w8a9'; the nearest is 'w8a8'"),
+        (("client/n", "w8a8"), "no model is called 'client/n'; did you mean 'client/m'?"),
+        (("client/m", "w8a9"), "has no tier 'w8a9'; did you mean 'w8a8'?"),
         (("client/m", "w8a8", "--captured", "--prompt", "5"), "give --prompt or --captured, not both"),
         (("client/m", "w8a8", "--window", "soon"), "--window"),
         (("client/m", "w8a8", "--show", "x.json"), "not both"),

@@ -183,7 +183,7 @@ def test_plan_says_when_the_e_process_will_not_get_there() -> None:
         (("--power", "1"), "power must be in (0, 1)"),
         (("--margin", "2"), "write 2pp if that is meant"),
         (("--margin", "0pp"), "margin must be in (0, 1)"),
-        (("--margin", "one"), "expected a number of percentage points (1pp or 0.01)"),
+        (("--margin", "one"), "expected percentage points from 0pp to 100pp, such as 1pp or 0.01"),
         (("--difference", "-3pp"), "needs a discordance"),
         (("--alpha", "5 percent"), "write a number with one of %"),
         (("--requests-per-day", "many"), "expected a count, such as 300, 500k, 20M"),

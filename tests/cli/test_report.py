@@ -89,4 +89,4 @@ def test_a_file_that_cannot_be_written_is_one_clear_line(reporting: tuple[LiveAp
     api, job = reporting
     told = ran(api, job.job_id, "-o", "nowhere/report.html")
     assert told.exit_code == 1
-    assert told.stderr == "cannot write nowhere/report.html: No such file or directory\n"
+    assert told.stderr == "nowhere/report.html cannot be written: No such file or directory\n"

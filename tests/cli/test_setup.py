@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from service.cli import app
+from service.cli.sections import SECTIONS
 from tests.launch.answering import reading, thinking
 from tests.launch.conftest import models_page, serving
 from tests.ports import free_port
@@ -70,6 +75,11 @@ def test_init_replaces_a_file_only_when_told_to(tiergate: Tiergate, tmp_path: Pa
 def test_init_where_nothing_can_be_written_says_so(tiergate: Tiergate) -> None:
     refused = tiergate("init", "no/such/directory.yaml")
     assert (refused.returncode, "cannot be written" in refused.stderr) == (1, True)
+    folder = tiergate("init", ".", "--force")
+    assert (folder.returncode, folder.stderr) == (
+        1,
+        ". is a directory; name a file in it, such as tiergate.yaml\n",
+    )
 
 
 def test_check_has_one_line_for_each_thing_and_succeeds_when_all_is_well(
@@ -83,6 +93,34 @@ def test_check_has_one_line_for_each_thing_and_succeeds_when_all_is_well(
     *lines, summary = checked.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["ok"] * 7
     assert summary.endswith("0 failed, 0 warnings, 7 ok")
+
+
+@pytest.mark.parametrize(
+    ("more", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_check_has_colours_where_a_terminal_wants_them(
+    tmp_path: Path, more: dict[str, str], coloured: bool
+) -> None:
+    (tmp_path / "tiergate.yaml").write_text(
+        "models: {qwen: {ladder: [{tier: a, backends: ['http://a:1']}]}}\n"
+    )
+    clean = {
+        name: value for name, value in os.environ.items() if not name.startswith(("TIERGATE_", "NO_COLOR"))
+    }
+    terminal, ours = pty.openpty()
+    try:
+        subprocess.run(
+            [sys.executable, "-m", "service.cli", "check", "--offline"],
+            cwd=tmp_path,
+            env={**clean, "TERM": "xterm", **more},
+            stdout=ours,
+            check=True,
+        )
+        printed = os.read(terminal, 65536)
+    finally:
+        os.close(ours)
+        os.close(terminal)
+    assert printed.startswith(b"\x1b[33mwarn\x1b[0m  qwen" if coloured else b"warn  qwen"), printed
 
 
 def test_check_fails_for_a_baseline_that_cannot_answer_what_it_will_be_asked(
@@ -146,7 +184,11 @@ def test_a_token_is_shown_once_listed_without_its_secret_and_revoked_by_name(
 
 
 def test_a_token_is_made_for_some_models_and_rotated(tiergate: Tiergate, tmp_path: Path) -> None:
-    configuration(tmp_path, "http://a:1")
+    ladder = "{ladder: [{tier: bf16, backends: ['http://a:1']}]}"
+    (tmp_path / "tiergate.yaml").write_text(f"models: {{a: {ladder}, b: {ladder}}}\n")
+    stranger = tiergate("token", "new", "ci", "--scope", "read", "--model", "c")
+    assert stranger.returncode == 2
+    assert "no model is called 'c'; did you mean 'a'?" in stranger.stderr
     made = tiergate("token", "new", "ci", "--scope", "read", "--model", "b", "--model", "a")
     rotated = tiergate("token", "rotate", "ci", "--grace-hours", "24", "--days", "90")
     assert rotated.returncode == 0, rotated.stderr
@@ -175,7 +217,11 @@ def test_looking_makes_nothing(tiergate: Tiergate, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["token", "new", "x", "--scope", "root"], "unknown scopes ['root']"),
-        (["token", "new", "x", "--scope", "read", "--days", "-1"], "expire"),
+        (["token", "new", "x", "--scope", "read", "--days", "-1"], "expires later than now"),
+        (["token", "new", "x", "--scope", "read", "--days", "nan"], "expires later than now"),
+        (["token", "new", "x", "--scope", "read", "--days", "1e300"], "within a hundred years"),
+        (["token", "rotate", "somebody", "--days", "inf"], "within a hundred years"),
+        (["token", "rotate", "somebody", "--grace-hours", "nan"], "0 to 720 hours"),
         (["token", "revoke", "nobody"], "no token in force is named 'nobody'"),
     ],
 )
@@ -199,24 +245,28 @@ def test_a_token_for_a_corrupt_database_says_what_to_do(tiergate: Tiergate, tmp_
 
 def test_help_lists_every_command_and_loads_nothing_slow(tiergate: Tiergate) -> None:
     shown = tiergate("--help").stdout
-    for command in (
-        "init",
-        "check",
-        "schema",
-        "token",
-        "up",
-        "demo",
-        "proxy",
-        "api",
-        "verdict",
-        "stats",
-        "score",
-    ):
-        assert re.search(rf"^\W*{command}\b", shown, re.MULTILINE), command
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted(get_command(app).commands)  # type: ignore[attr-defined]
+    for name in listed:
+        assert re.search(rf"^  {name} ", shown, re.MULTILINE), name
+    assert "..." not in shown.partition("To begin")[2]
     slow = "scipy", "numpy", "sqlalchemy", "celery", "fastapi", "pydantic"
     code = f"import service.cli, sys; print(sorted(set({slow}) & set(sys.modules)))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert loaded.stdout == "[]\n"
+
+
+def test_every_option_says_what_it_is_for() -> None:
+    def walk(command: Any, path: str) -> Iterator[str]:
+        for name, inner in getattr(command, "commands", {}).items():
+            yield from walk(inner, f"{path} {name}")
+        for parameter in command.params:
+            if not parameter.help and not getattr(parameter, "hidden", False):
+                yield f"{path} {parameter.name}"
+        if not command.help:
+            yield path
+
+    assert list(walk(get_command(app), "tiergate")) == []
 
 
 def test_a_configuration_is_read_without_what_a_proxy_has_no_use_for() -> None:

@@ -296,6 +296,12 @@ def test_a_reload_ends_nobody_and_names_what_waits_for_a_restart(tmp_path: Path,
         child.send_signal(signal.SIGHUP)
         assert eventually(lambda: "configuration is not taken" in log_of(tmp_path, "proxy"))
         assert status_of(f"{proxy}/v1/models") == 200
+        # Whoever read what it says may leave: a reload is said to nobody then, and made.
+        assert child.stdout is not None
+        child.stdout.close()
+        file.write_text(written)
+        child.send_signal(signal.SIGHUP)
+        assert eventually(lambda: status_of(f"{proxy}/extra") == 404)
         assert set(descendants(tmp_path / ".tiergate")) == before
         assert child.poll() is None
 

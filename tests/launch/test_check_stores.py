@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,6 +71,43 @@ def test_a_database_that_could_not_be_made_fails(asked: Asked, tmp_path: Path) -
     line = asked(TIERGATE_DATABASE_URL=f"sqlite:///{closed}/tiergate.db")["database"]
     assert line.level is Level.FAIL
     assert "let this user write there" in line.text
+
+
+def test_a_state_directory_that_cannot_be_made_fails(asked: Asked, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.touch()
+    place = str(closed / "state" / "deeper")
+    line = asked(TIERGATE_STATE_DIR=place)["state directory"]
+    assert line.level is Level.FAIL
+    assert place in line.text
+    assert f"{closed} is no directory; set store.state_dir or TIERGATE_STATE_DIR" in line.text
+
+
+def test_a_state_directory_that_this_user_may_not_write_to_fails(tmp_path: Path) -> None:
+    (tmp_path / "tiergate.yaml").write_text(
+        "models: {qwen: {ladder: [{tier: bf16, backends: ['http://a:1']}]}}\n"
+    )
+    tmp_path.chmod(0o555)
+    # Root may write everywhere, unless it gives that up.
+    give_up = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"]
+    look = (
+        "from pathlib import Path; from service.settings import load;"
+        " from service.launch.check_stores import store_lines;"
+        " print(*store_lines(load(Path('tiergate.yaml'), {}, make_key=False)), sep='\\n')"
+    )
+    try:
+        told = subprocess.run(
+            [*(give_up if os.geteuid() == 0 else []), sys.executable, "-c", look],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        tmp_path.chmod(0o755)
+    assert (
+        f"fail  state directory: {tmp_path / '.tiergate'}: {tmp_path} may not be written to" in told.stdout
+    ), told
 
 
 def test_one_server_for_both_is_a_broker_and_must_not_evict(asked: Asked, tmp_path: Path) -> None:

@@ -138,3 +138,28 @@ def test_a_section_that_is_a_plain_value_lists_its_keys(minimal: dict[str, Any],
     (problem,) = problems(minimal)
     assert "expected a mapping with the keys " in problem
     assert " admin, admin_hosts, clients, " in problem
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        (b"models: {q: {ladder: {tier: a}}}", "models.q.ladder (line 1): expected a list: [ONE, ANOTHER]"),
+        ("models:\n  q: é\n".encode("latin-1"), "line 2: this is not UTF-8 text: save it as UTF-8"),
+        ("models: {}".encode("utf-16"), "line 1: this is not UTF-8 text: save it as UTF-8"),
+    ],
+)
+def test_what_is_easily_got_wrong_is_told_with_what_to_do(
+    written: bytes, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "tiergate.yaml"
+    path.write_bytes(written)
+    with pytest.raises(SettingsError) as refused:
+        load(path, {})
+    assert message in str(refused.value)
+
+
+def test_files_of_other_systems_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "tiergate.yaml"
+    text = "models:\n  q:\n    ladder: [{tier: a, backends: ['http://h:1']}]\n"
+    path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
+    assert set(load(path, {}).ladders) == {"q"}

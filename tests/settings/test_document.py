@@ -78,7 +78,8 @@ def test_an_empty_file_has_no_keys() -> None:
         ("a: *nowhere", "line 1: this is not YAML"),
         ("a: &a [*a]", "nested too deeply, or an alias that contains itself"),
         ("a: &a {<<: *a}", "nested too deeply"),
-        ("\x00", "this is not YAML"),
+        ("a: b\n\x00", "line 2: this is not YAML: the character U+0000 has no place in it"),
+        ("a:\n\tb: c", "line 2: this is not YAML: it is indented with spaces, and here is a tab"),
     ],
 )
 def test_what_is_no_mapping_says_why_and_where(text: str, message: str) -> None:

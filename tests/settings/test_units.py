@@ -59,6 +59,13 @@ def test_percentage_points_written_as_a_bare_number_say_how_to_write_them() -> N
         units.points(3)
 
 
+@pytest.mark.parametrize("written", ["-1pp", "one", "200pp", 500, True, "1px"])
+def test_percentage_points_that_are_none_are_told_as_they_are_written(written: object) -> None:
+    with pytest.raises(ValueError, match="expected percentage points from 0pp to 100pp") as refused:
+        units.points(written)
+    assert str(refused.value).endswith(f"got {written!r}")
+
+
 @pytest.mark.parametrize("written", ["500%", 500, "101%"])
 def test_no_share_above_all_is_suggested(written: object) -> None:
     with pytest.raises(ValueError, match="between 0% and 100%") as refused:

@@ -22,6 +22,8 @@ from service.store.sql.token_tables import former_secrets, token_models
 
 SCOPES = frozenset({"read", "label", "approve", "admin"})
 MOST_GRACE = 30 * 86400.0
+LONGEST = 100 * 365.25 * 86400.0
+"""Seconds to a token's end; beyond the year 9999 nobody can say when it is."""
 SHELL = "shell"
 """Signs what somebody did who may write to the database anyway and did not say who."""
 
@@ -66,8 +68,7 @@ def create(
         raise ValueError(f"a token needs at least one scope of {sorted(SCOPES)}")
     if not all(model and model.isprintable() for model in models):
         raise ValueError("a model that a token is for has a name of printable characters")
-    if expires_at is not None and expires_at <= now:
-        raise ValueError("a token must expire after it is made")
+    _check_end(expires_at, now)
     token_id, secret = _new_secret()
     try:
         with db.write() as connection:
@@ -150,9 +151,8 @@ def rotate(
     token of that name is in force; ValueError for bad input.
     """
     if not 0 <= grace_seconds <= MOST_GRACE:
-        raise ValueError(f"a secret that is rotated away is good for 0 to {MOST_GRACE:g} s more")
-    if expires_at is not None and expires_at <= now:
-        raise ValueError("a token must expire after it is rotated")
+        raise ValueError(f"a secret that is rotated away is good for 0 to {MOST_GRACE / 3600:g} hours more")
+    _check_end(expires_at, now)
     token_id, secret = _new_secret()
     with db.write() as connection:
         alive = tokens.c.expires_at.is_(None) | (tokens.c.expires_at > now)
@@ -204,6 +204,11 @@ def list_tokens(db: Database, now: float) -> list[Token]:
         models = _models_of(connection)
         rows = connection.execute(select(tokens).where(alive).order_by(tokens.c.name))
         return [_token(row, models.get(row.name)) for row in rows]
+
+
+def _check_end(expires_at: float | None, now: float) -> None:
+    if expires_at is not None and not now < expires_at <= now + LONGEST:
+        raise ValueError("a token expires later than now, and within a hundred years")
 
 
 def _new_secret() -> tuple[str, str]:

@@ -83,7 +83,7 @@ def test_tokens_in_force_are_listed_by_name(database):
         ({"name": "a\nb"}, "printable"),
         ({"scopes": []}, "at least one"),
         ({"scopes": ["read", "root"]}, r"unknown scopes \['root'\]"),
-        ({"expires_at": 100.0}, "after it is made"),
+        ({"expires_at": 100.0}, "expires later than now"),
     ],
 )
 def test_bad_input_says_what_is_wrong(database, options, complaint):
