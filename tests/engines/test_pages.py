@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given
@@ -130,6 +131,33 @@ def test_a_none_of_python_is_not_told() -> None:
     facts = pages.vllm('{"version":"0.32.0"}', page)
     assert facts is not None
     assert (facts.kv_dtype, facts.kv_tokens) == (None, None)
+
+
+def test_a_page_that_is_cut_short_tells_less_and_nothing_else() -> None:
+    """By a gateway that says that this was all: what a number or a word begins with is not it."""
+    page, whole = vllm_metrics("fp8_e5m2", 93184), vllm_facts("fp8_e5m2", 93184)
+    for end in range(len(page)):
+        cut = pages.vllm('{"version":"0.32.0"}', page[:end])
+        assert cut is not None
+        told = {name: value for name, value in asdict(cut).items() if value is not None}
+        assert told.items() <= asdict(whole).items(), page[:end]
+
+
+@pytest.mark.parametrize("odd", ["NaN", "inf", "-0.5", "0", "1.5", "9" * 5000, "1e999", "", "0,92"])
+def test_a_share_of_memory_that_cannot_be_one_is_not_told(odd: str) -> None:
+    facts = pages.vllm('{"version":"0.32.0"}', vllm_metrics("auto", 46592, gpu_memory_utilization=odd))
+    assert facts == replace(vllm_facts("auto", 46592), memory_utilisation=None)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32", "cp037"])
+def test_a_page_in_another_encoding_is_nobodys(encoding: str) -> None:
+    """Read as UTF-8, as every page is."""
+    version, metrics = (
+        text.encode(encoding).decode("utf-8", "replace")
+        for text in ('{"version":"0.32.0"}', vllm_metrics("auto", 46592))
+    )
+    assert pages.vllm(version, metrics) is None
+    assert pages.vllm('{"version":"0.32.0"}', metrics) == EngineFacts(engine="vllm", version="0.32.0")
 
 
 def test_sglang_and_llama_cpp_tell_what_they_know() -> None:
