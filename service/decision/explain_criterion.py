@@ -84,8 +84,8 @@ def _missing(
     if control is not None:
         uneven = log_e_uneven(tally, control)
         told += (
-            f" The control lost {lost(control):,} of {due(control):,}: betting against the claim that both "
-            f"arms lose alike has made {e_value(uneven)} of 1; at {e_value(limits.warn)} acceptance waits."
+            f" The control lost {lost(control):,} of {due(control):,}: a bet against equal losses of both has "
+            f"made {e_value(uneven)} of 1, and from {e_value(limits.warn)} on acceptance waits."
         )
         numbers |= {
             "control: lost u": lost(control),
