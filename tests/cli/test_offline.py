@@ -108,7 +108,7 @@ def test_stats_says_when_the_exact_p_is_not_enumerated() -> None:
         (("--n", "10", "--harm", "1", "--benefit", "0", "--margin", "1"), "margin must be in (0, 1)"),
         (
             ("--n", "10", "--harm", "1", "--benefit", "0", "--margin", "nan"),
-            "lies between 0% and 100%, got nan",
+            "from 0pp to 100pp, such as 1pp or 0.01, got nan",
         ),
         (("--n", "10", "--harm", "1", "--benefit", "0", "--alpha", "0.7"), "alpha must be in"),
         (("--n", "10", "--harm", "x", "--benefit", "0"), "--harm"),
