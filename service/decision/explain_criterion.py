@@ -84,7 +84,7 @@ def _missing(
     if control is not None:
         uneven = log_e_uneven(tally, control)
         told += (
-            f" The control lost {lost(control):,} of {due(control):,}: a bet against equal losses of both has "
+            f" The control lost {lost(control):,} of {due(control):,}: a bet against equal losses has "
             f"made {e_value(uneven)} of 1, and from {e_value(limits.warn)} on acceptance waits."
         )
         numbers |= {

@@ -49,3 +49,10 @@ def test_failures_are_the_worst_there_is() -> None:
 )
 def test_what_cannot_be_told_is_none(blocks: list[list[float]]) -> None:
     assert block_correlation(blocks) is None
+
+
+def test_what_is_compared_is_the_worst_twentieth_of_all_requests() -> None:
+    """By hand: 8 of 160 requests are marked, all in one of 8 blocks: MSB .4, MSW 4.8/152, m0 20."""
+    even = [[0.1 * number for number in range(20)] for _ in range(7)]
+    found = block_correlation([*even, [0.1] * 12 + [10.0] * 8])
+    assert found == pytest.approx((0.4 - 4.8 / 152) / (0.4 + 19 * 4.8 / 152))
