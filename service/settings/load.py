@@ -17,6 +17,8 @@ from service.settings.shape import TiergateShape
 from service.settings.values import Settings
 
 DEFAULT_NAME = "tiergate.yaml"
+LONGEST = 2 * 2**20
+"""Bytes of a file; a thousand models have a quarter of that."""
 
 
 def load(
@@ -60,7 +62,12 @@ def load(
 def read(path: Path) -> Document:
     """The plain values of a file; raises `SettingsError` for one that cannot be read or is no YAML."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            content = file.read(LONGEST + 1)
+        if len(content) > LONGEST:
+            message = f"this is longer than {LONGEST // 2**20} MiB, and no configuration"
+            raise SettingsError(path, [Problem(message=message)])
+        text = content.decode("utf-8")
     except FileNotFoundError:
         named = path.name if path.parent == Path.cwd() else str(path)
         message = f"there is no such file; `tiergate init {shlex.quote(named)}` writes one to start from"

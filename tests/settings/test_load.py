@@ -15,6 +15,7 @@ from service.decision.policy import Asked, BaselineAfterApproval, Gate, Hypothes
 from service.decision.terms import Terms
 from service.proxy.config import ProxyConfig, Timeouts
 from service.settings import ApiListen, ProbePlan, Settings, SettingsError, ShadowPlan, load
+from service.settings.load import LONGEST
 
 Loaded = Callable[..., Settings]
 Problems = Callable[..., list[str]]
@@ -265,6 +266,23 @@ def test_a_directory_and_bytes_that_are_no_text_are_named(tmp_path: Path) -> Non
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SettingsError, match="not UTF-8"):
         load(path, {})
+
+
+@pytest.mark.parametrize("place", ["/dev/zero", ""])
+def test_what_is_far_too_long_is_not_read(place: str, tmp_path: Path) -> None:
+    path = Path(place or tmp_path / "tiergate.yaml")
+    if not place:
+        path.write_text(f"# {'x' * (LONGEST - 2)}\n")
+    with pytest.raises(SettingsError, match="longer than 2 MiB, and no configuration"):
+        load(path, {})
+
+
+def test_line_ends_of_other_systems_are_line_ends(write: Callable[[object], Path]) -> None:
+    path = write("")
+    for end in ("\r\n", "\r"):
+        path.write_bytes(f"policy:{end}  margin: 1pp{end}  margn: 1pp{end}".encode())
+        with pytest.raises(SettingsError, match=r"policy.margn \(line 3\)"):
+            load(path, {})
 
 
 def test_text_that_is_no_yaml_is_told_with_its_line(problems: Problems) -> None:
