@@ -160,6 +160,37 @@ def test_a_change_is_told_once_with_what_was_and_what_is(
     assert len(known_epochs(db, "m", "bf16")) == 2
 
 
+def test_an_hour_of_flapping_with_broken_pages_opens_one_new_epoch(db: Database) -> None:
+    """From sockets to epochs: a replica that comes and goes as another version, whatever its pages are."""
+    page = vllm_metrics("auto", 46592)
+    oddities = (
+        page[: len(page) // 2],
+        page.replace("46592", "9" * 400),
+        page.replace("0.92", "NaN"),
+        page.encode("utf-16").decode("utf-8", "replace"),
+        "\x00" * 1000,
+        "",
+        page + "# x\n" * 1_500_000,  # beyond what is read of a page
+    )
+    flapping, steady, baseline = vllm(), vllm(), vllm()
+    with serving(flapping) as a, serving(steady) as b, serving(baseline) as c:
+        tiers = tier("bf16", c), tier("w8a8", a, b)
+        look(db, *tiers)
+        for minute in range(1, 61):
+            odd = oddities[minute % len(oddities)] if minute % 3 == 0 else page
+            flapping.update(vllm("0.33.0" if minute % 2 else "0.32.0", **{"/metrics": (200, odd)}))
+            look(db, *tiers, now=NOW + 60 * minute)
+            assert len(known_epochs(db, "m", "w8a8")) == 1
+        assert settled(db, "w8a8") == settled(db, "bf16") == vllm_facts("auto", 46592)
+        flapping.update(vllm("0.33.0"))
+        steady.update(vllm("0.33.0"))
+        for minute in range(61, 73):
+            look(db, *tiers, now=NOW + 60 * minute)
+    assert settled(db, "w8a8") == replace(vllm_facts("auto", 46592), version="0.33.0")
+    assert len(known_epochs(db, "m", "w8a8")) == 2
+    assert len(known_epochs(db, "m", "bf16")) == 1
+
+
 def test_more_slow_backends_than_are_asked_at_a_time_keep_no_later_tier_unheard(db: Database) -> None:
     with serving(vllm()) as well, socket.create_server(("127.0.0.1", 0)) as silent:
         hanging = [f"http://127.0.0.1:{silent.getsockname()[1]}/{number}" for number in range(AT_ONCE)]
