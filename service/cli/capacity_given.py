@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from service.cli.configuration import fail
+from service.cli.capacity_reports import json_of, wrong
 
 if TYPE_CHECKING:
     from service.capacity.memory import Budget, Cache
     from service.capacity.shape import Layer, Shape
 
-WRONG = 2
 LAYER_FORM = "COUNT:KV_HEADS:HEAD_SIZE[:WINDOW], COUNT:latent:RANK:ROPE or COUNT:state:SIZE"
 TIER_FORM = "NAME:WEIGHTS:KV, such as w4a16:5.7GiB:fp8"
 
@@ -61,17 +59,9 @@ def shape_from(config: Path, command: str) -> Shape:
 
     path = config / "config.json" if config.is_dir() else config
     try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise _wrong(command, f"cannot read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise _wrong(command, f"{path} is not JSON") from None
-    if not isinstance(read, dict):
-        raise _wrong(command, f"{path} is not a JSON object")
-    try:
-        return shape_of(read)
+        return shape_of(json_of(path, command))
     except ValueError as error:
-        raise _wrong(command, f"{path}: {error}") from None
+        raise wrong(command, f"{path}: {error}") from None
 
 
 def budgeted(
@@ -105,7 +95,3 @@ def budgeted(
     )
     cache = Cache(shape=shape, precision=precision_of(parts[2]), memory=budget.kv, block=block)
     return parts[0], parts[2], budget, cache
-
-
-def _wrong(command: str, message: str) -> typer.Exit:
-    return fail(f"tiergate capacity {command}: {message}", WRONG)

@@ -31,7 +31,7 @@ def json_of(path: Path, command: str) -> Json:
     except (ValueError, RecursionError):
         raise wrong(command, f"{path} is not JSON") from None
     if not isinstance(told, dict):
-        raise wrong(command, f"{path} is not an object of JSON")
+        raise wrong(command, f"{path} is not a JSON object")
     return told
 
 

@@ -63,7 +63,9 @@ def check(
         bool, typer.Option("--offline", help="Only the file itself: no backend, no store is asked.")
     ] = False,
 ) -> None:
-    """Validate the configuration and ask every backend and store; exit status 1 if one of them fails.
+    """Validate the configuration, and ask every backend and store.
+
+    Exit status: 0 nothing fails, 1 a backend or a store does, 2 the configuration cannot be used.
 
     Each baseline is put ten short recall questions with the settings of `probe`. Otherwise it only looks: a
     capture key or a database that is not there yet is left to what starts first.

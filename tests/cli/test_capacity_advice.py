@@ -110,7 +110,7 @@ def test_blocks_that_may_not_be_used_are_not(report: Report, kept: Path, tmp_pat
         ({"job": "another", "blocks": []}, "is of job another"),
         ({"job": "another"}, "has no blocks"),
         ({"blocks": [1]}, "has no blocks"),
-        ([], "is not an object"),
+        ([], "is not a JSON object"),
     ],
 )
 def test_another_job_is_refused(kept: Path, tmp_path: Path, told: object, says: str) -> None:
