@@ -230,6 +230,9 @@ def test_what_the_engines_tell_is_told(attribution: Attribution, told: str) -> N
 def test_strata_that_are_all_covered_are_told_too() -> None:
     asked = replace(POLICY, gates={**POLICY.gates, Gate.COVERAGE: Asked.REQUIRED})
     covered = Coverage(traffic={"short": 100, "long": 100}, evidence={"short": 20, "long": 30})
+    unlike = Coverage(traffic={"rare": 10, "usual": 90}, evidence={"rare": 8, "usual": 42})
+    barest = next(iter(step("coverage", steps_of(asked, coverage=unlike)).numbers))
+    assert barest.startswith("usual: "), "by its own share of the traffic"
     assert step("coverage", steps_of(asked, coverage=covered)).sentence == (
         "Kinds of requests (strata) with 2% of the traffic or more: 2; of these, with less than half that "
         "share of what counts: 0. Barest is short: 50.00% of the traffic, 40.00% of the evidence, and "

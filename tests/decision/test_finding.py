@@ -297,3 +297,13 @@ def test_a_smaller_error_rate_never_has_narrower_limits(tally: Tally, hypothesis
             assert found.lower <= widest[0] + 1e-11
             assert found.upper >= widest[1] - 1e-11
         widest = found.lower, found.upper
+
+
+@pytest.mark.parametrize("attempt", [1, 3])
+@pytest.mark.parametrize("n", [480, 560, 700])
+def test_limits_are_at_the_error_rate_of_the_attempt(attempt: int, n: int) -> None:
+    policy = policy_of(REFUSAL, alpha_spending=AlphaSpending.OVER_ATTEMPTS)
+    limits = thresholds(policy, tiers=1, attempt=attempt)
+    finding = find(policy, REFUSAL, Tally.of_pairs(n=n, harm=0, benefit=0), limits)
+    assert finding.interval.level == pytest.approx(1 - 2 * 0.05 * 6 / (math.pi * attempt) ** 2)
+    assert (finding.interval.upper <= REFUSAL.margin) == (finding.decision is Decision.ACCEPT)

@@ -60,3 +60,11 @@ def test_the_judges_difference_is_corrected_for_its_own_errors_of_each_arm() -> 
     assert found.lower < found.estimate < found.upper
     assert corrected_by_errors(counted, [], level=0.9) is None
     assert corrected_by_errors(counted, readings((HARM, HARM, None, 3)), level=0.9) is None
+
+
+def test_unequal_weights_leave_fewer_effective_pairs() -> None:
+    """Kish: 20 pairs that stand for 1 and 98 that stand for 10 tell as much as (20 + 980)^2/(20 + 9800)."""
+    found = errors_of(COUNTED, readings((HARM, HARM, HARM, 20), (BOTH_PASSED, BOTH_PASSED, BOTH_PASSED, 98)))
+    seen = found.candidate
+    assert seen.caught + seen.missed + seen.cleared + seen.blamed == pytest.approx(1000**2 / (20 + 9800))
+    assert seen.caught / seen.cleared == pytest.approx(20 / 980)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
@@ -84,3 +85,15 @@ def test_a_margin_is_a_share(margin: float) -> None:
         compare_series(
             MetricSet(control=[], experiment=[]), margin=margin, alpha_accept=0.05, alpha_harm=0.05
         )
+
+
+def test_both_ways_share_the_error_rate_of_harm() -> None:
+    between = [
+        higher
+        for higher in range(5, 60)
+        if 20 <= math.exp(log_e_harm(Differences.of({1.0: higher, 0.0: 20}), 0.25)) < 40
+    ]
+    assert between
+    for higher in between:
+        assert compared(higher, 0, 20, Worse.INCREASE).decision is Decision.REJECT
+        assert compared(higher, 0, 20, Worse.EITHER).decision is not Decision.REJECT

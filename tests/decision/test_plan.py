@@ -18,6 +18,10 @@ def test_one_criterion_is_planned_by_formula_and_by_simulation() -> None:
     assert made.median == pytest.approx(1459, rel=0.08)
     assert made.quantile == pytest.approx(3125, rel=0.08)
     assert made.max_pairs == math.ceil(6 * 1900.138)
+    rare, one_in_a_hundred = (
+        plan(Scenario(margin=0.01, discordance=psi), seed=1, repeats=50) for psi in (0.001, 0.01)
+    )
+    assert rare.max_pairs == one_in_a_hundred.max_pairs, "an end is planned for 1 % at least"
     assert plan(Scenario(margin=0.01, discordance=0.02), seed=1) == made
 
 

@@ -59,6 +59,8 @@ def test_an_end_is_planned_anew_for_the_other_policy() -> None:
     far = replace(WIDE, criteria=tuple(replace(each, margin=0.01) for each in WIDE.criteria))
     planned = evidence_under(far, fixed, strata={}).max_pairs
     assert planned["a"] > 400
+    noisy = replace(fixed, control={"a": Tally.of_pairs(n=400, harm=20, benefit=20)})
+    assert evidence_under(far, noisy, strata={}).max_pairs["a"] > planned["a"]
     by_hand = replace(far, criteria=(replace(far.criteria[0], max_pairs=400), far.criteria[1]))
     assert evidence_under(by_hand, fixed, strata={}).max_pairs["a"] == 400
     assert beside(by_hand, fixed)["a"].after.startswith("undecided for good")

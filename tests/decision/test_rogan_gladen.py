@@ -72,3 +72,19 @@ def test_the_difference_of_arms_lies_between_its_limits_and_is_wider_than_either
     assert found.upper == pytest.approx(0.02 + math.hypot(0.03, 0.05))
     worst = corrected_difference(Rate(estimate=0, lower=0, upper=1), Rate(estimate=0, lower=0, upper=1))
     assert (worst.lower, worst.upper) == (-1, 1)
+
+
+def test_few_labels_shift_the_limits_by_hand() -> None:
+    """Lang & Reiczigel 2014, written out: 300 of 1,000, sensitivity 16/20, specificity 90/100, level .95."""
+    z = 1.959963984540054
+    n, apparent = 1000 + z**2, (300 + z**2 / 2) / (1000 + z**2)
+    se, sp = 17 / 22, 91 / 102
+    share = (apparent + sp - 1) / (se + sp - 1)
+    shift = 2 * z**2 * (share * se * (1 - se) / 22 - (1 - share) * sp * (1 - sp) / 102)
+    variance = apparent * (1 - apparent) / n
+    variance += share**2 * se * (1 - se) / 22 + (1 - share) ** 2 * sp * (1 - sp) / 102
+    half = z * math.sqrt(variance) / (se + sp - 1)
+    found = corrected_share(300, 1000, Seen(caught=16, missed=4, cleared=90, blamed=10), level=0.95)
+    assert found is not None
+    assert abs(shift) > 0.005
+    assert (found.lower, found.upper) == pytest.approx((share + shift - half, share + shift + half))
