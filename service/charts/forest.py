@@ -59,7 +59,8 @@ def forest(
             description=description,
         )
         low, high = _limits(rows)
-        left, right = (2.0, width - 2) if narrow else (200.0, width - 190)
+        most = max((breadth(row.numbers) for row in rows), default=0.0)
+        left, right = (2.0, width - 2) if narrow else (200.0, width - max(190.0, 1.1 * most + 8))
         scale = Scale(low=low, high=high, start=left, end=right)
         if not rows:
             canvas.word(width / 2, top + LINE, nothing, "note", anchor="middle")
@@ -120,13 +121,15 @@ def _row(canvas: Canvas, scale: Scale, row: ForestRow, top: float, height: float
     _interval(canvas, scale, row, middle)
     faint = " faint" if row.faint else ""
     if narrow:
-        canvas.word(scale.start, top + 14, row.label, f"label{faint}", room=0.45 * canvas.width)
-        canvas.word(scale.end, top + 14, row.numbers, "number", anchor="end", room=0.55 * canvas.width)
+        # A number that is cut is another one; a label has its whole as a tip.
+        room = canvas.width - 1.1 * breadth(row.numbers) - 12
+        canvas.word(scale.start, top + 14, row.label, f"label{faint}", room=room)
+        canvas.word(scale.end, top + 14, row.numbers, "number", anchor="end")
         canvas.word(scale.start, top + 28, row.note, "note", room=scale.end - scale.start)
     else:
         canvas.word(0, middle - 2, row.label, f"label{faint}", room=190)
         canvas.word(0, middle + 14, row.note, "note", room=190)
-        canvas.word(canvas.width, middle + 4, row.numbers, "number", anchor="end", room=182)
+        canvas.word(canvas.width, middle + 4, row.numbers, "number", anchor="end")
 
 
 def _interval(canvas: Canvas, scale: Scale, row: ForestRow, middle: float) -> None:

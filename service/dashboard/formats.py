@@ -20,8 +20,15 @@ def points(share: float | None) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """A share in per cent."""
-    return NONE if share is None else f"{100 * share:.{digits}f} %"
+    """A share in per cent; what is not nothing, or not all, is not rounded to it."""
+    if share is None:
+        return NONE
+    least = 10.0**-digits
+    if 0 < 100 * share < least / 2:
+        return f"< {least:.{digits}f} %"
+    if 100 - least / 2 < 100 * share < 100:
+        return f"> {100 - least:.{digits}f} %"
+    return f"{100 * share:.{digits}f} %"
 
 
 def count(number: int | None) -> str:
@@ -69,9 +76,10 @@ def timed(seconds: float | None, text: str | None = None) -> Markup:
 
 
 def span(say: Words, seconds: float | None) -> str:
-    """A length of time, by its two greatest units."""
+    """A length of time, by its two greatest units; none is less than nothing, whatever another clock says."""
     if seconds is None:
         return NONE
+    seconds = max(0.0, seconds)
     minutes = int(seconds // 60)
     if minutes < 1:
         return say("span.seconds", seconds=int(seconds))

@@ -46,13 +46,25 @@ def reason(say: Words, name: str) -> str:
     return say.known(f"reason.{name}", name.replace("_", " "))
 
 
-def reasons_of(say: Words, texts: Sequence[str]) -> Bullets:
+Of = tuple[str, str]
+"""Whose it is, such as a tier as it is named on the page, and a reason."""
+
+
+def reasons_of(say: Words, texts: Sequence[str | Of]) -> Bullets:
     """Reasons as the rooms that found them word them, in the page's language as far as that has them."""
-    told = [in_words(say.language, text) for text in texts]
+    told = [_told(say, text) for text in texts]
     return Bullets(
         items=tuple(text for text, _ in told),
         foreign=frozenset(text for text, language in told if language is Language.EN),
     )
+
+
+def _told(say: Words, text: str | Of) -> tuple[str, Language]:
+    if isinstance(text, str):
+        return in_words(say.language, text)
+    whose, why = text
+    found, language = in_words(say.language, why)
+    return say("punctuation.of", whose=whose, told=found), language
 
 
 def style_of(report: Report, tier: TierReport) -> int:

@@ -79,6 +79,7 @@ def test_a_page_is_whole_quiet_and_usable_by_everybody(
         page.screenshot(path=pictures / f"{place}-{width}-{LIGHTS[language]}-{language}.png", full_page=True)
         assert wide(page) == "", f"at {width} px"
         assert crowded(page) == [], f"at {width} px"
+        assert width > 720 or cut_off(page) == [], f"at {width} px"
         if width == WIDTHS[language][0]:
             assert grave(page) == []
     if language == "zh" and place != "adjudicate":  # there the rubric is the operator's own
@@ -117,6 +118,16 @@ def wide(page: Page) -> str:
         }"""
     )
     return str(found)
+
+
+def cut_off(page: Page) -> list[str]:
+    """Tables whose rows should be cards, and are wider than the page."""
+    found = page.evaluate(
+        """() => [...document.querySelectorAll(".scroll:has(.stacked)")]
+            .filter((each) => each.clientWidth && each.scrollWidth > each.clientWidth + 1)
+            .map((each) => each.getAttribute("aria-label"))"""
+    )
+    return [str(each) for each in found]
 
 
 def crowded(page: Page) -> list[str]:
@@ -161,7 +172,9 @@ def left_in_english(page: Page) -> list[str]:
                     if (ours(each)) told.push(each.getAttribute(name));
                 }
             }
-            return told.filter((each) => english.test(each)).map((each) => each.trim().slice(0, 200));
+            const commands = /tiergate(?: [A-Za-z-]+)+/g;
+            return told.filter((each) => english.test(each.replace(commands, "")))
+                .map((each) => each.trim().slice(0, 200));
         }"""
     )
     return sorted({str(each) for each in found})

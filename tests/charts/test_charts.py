@@ -369,3 +369,47 @@ def test_a_file_has_plain_numbers_and_nothing_where_there_is_none() -> None:
     assert made.data == (("share", "n"), ("0.3", "1000000"), ("", "3"), ("-1e-07", "x"))
     with pytest.raises(ValueError, match="1 cells, its head 2"):
         chart(EVERY["flow"], name="f", title="", text="", head=["a"], rows=[], data=[("a", "b"), (1,)])
+
+
+LONG = "+100.00 [\u2212100.00, +100.00] pp"
+DEAR = "CNY 12,345.67 [11,234.56, 13,456.78]"
+
+
+@pytest.mark.parametrize(
+    ("draw", "numbers"),
+    [
+        (a_forest(forest_row(0.0, -1.0, 1.0, label="long-context recall of a plug-in", numbers=LONG)), LONG),
+        (
+            waterfall(
+                [
+                    Step(label="price", numbers="CNY 1", amount=1),
+                    Step(
+                        label="net benefit per request", numbers=DEAR, amount=1, total=True, lower=0, upper=2
+                    ),
+                ],
+                x_name="CNY",
+            ),
+            DEAR,
+        ),
+    ],
+)
+def test_a_number_and_its_limits_are_never_cut(draw: Draw, numbers: str) -> None:
+    for root in both(draw):
+        assert numbers in words(root)
+        at = next(each for each in of_class(root, "number") if numbers in (each.text or ""))
+        beside = [each for each in of_class(root, "label") if each.get("y") == at.get("y")]
+        end = size(root)[0] - breadth(numbers)
+        for label in beside:
+            said = (label[0].tail if len(label) else label.text) or ""
+            assert float(label.get("x", 0)) + breadth(said) < end
+
+
+def test_bars_of_a_waterfall_stay_below_their_words() -> None:
+    steps = [
+        Step(label="net benefit per request", numbers=DEAR, amount=number, total=True) for number in (1, 2)
+    ]
+    narrow = both(waterfall(steps, x_name="CNY"))[1]
+    bars = [float(each.get("y", 0)) for each in of_class(narrow, "bar")]
+    numbers = [float(each.get("y", 0)) for each in of_class(narrow, "number")]
+    assert all(bar > base for bar, base in zip(bars, numbers, strict=True))
+    assert numbers[1] > bars[0] + 20

@@ -15,6 +15,10 @@ def test_numbers_have_their_units_and_a_dash_where_there_is_none() -> None:
     assert formats.points(-0.0123) == "−1.23 pp"
     assert formats.percent(0.1234) == "12.3 %"
     assert formats.percent(0.5, 0) == "50 %"
+    assert [formats.percent(share, 2) for share in (0.0, 1e-7, 0.0001, 0.9999, 1 - 1e-7, 1.0)] == [
+        *("0.00 %", "< 0.01 %", "0.01 %"),
+        *("99.99 %", "> 99.99 %", "100.00 %"),
+    ]
     assert formats.count(1234567) == "1,234,567"
     assert formats.milliseconds(0.25) == "250 ms"
     assert formats.milliseconds(0.0123) == "12.3 ms"
@@ -52,7 +56,15 @@ def test_times_are_utc_and_machines_can_read_them() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "told"),
-    [(None, "–"), (0.4, "0 s"), (59, "59 s"), (60, "1 min"), (3700, "1 h 1 min"), (90000, "1 d 1 h")],
+    [
+        (None, "–"),
+        (-78.0, "0 s"),
+        (0.4, "0 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (3700, "1 h 1 min"),
+        (90000, "1 d 1 h"),
+    ],
 )
 def test_a_length_of_time_has_its_two_greatest_units(seconds: float | None, told: str) -> None:
     assert formats.span(sentences(Language.EN), seconds) == told

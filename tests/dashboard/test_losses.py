@@ -75,7 +75,7 @@ def test_pairs_that_few_could_be_scored_of_stand_out() -> None:
     clean, few, enough, wrong = pair_lines(account, SAY, REPORT)
     assert (clean.tone, clean.remark) == ("", "")
     assert clean.cells == (
-        "w8a8", "candidate", "refusals", "100", "100", "100.0 %", "0", "0", "0",
+        "w8a8", "candidate", "refusal", "100", "100", "100.0 %", "0", "0", "0",
     )  # fmt: skip
     assert (few.tone, few.remark, few.cells[6]) == (
         "wait",

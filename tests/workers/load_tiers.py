@@ -68,7 +68,11 @@ class ModelTier:
             mean_output_tokens=float(self.tokens),
             bytes_per_token=self.bytes_per_token,
             spent_output_tokens=spent,
-            invalid=() if keeps_up else ("over_saturated: more came than it served",),
+            invalid=()
+            if keeps_up
+            else (
+                "over_saturated: requests in flight grew by 0.5 (0.4 to 0.6) a second around a mean of 12",
+            ),
             columns=Columns(
                 scheduled=scheduled,
                 request=tuple(range(offered)),

@@ -36,7 +36,7 @@ def _start(told: Advised, say: Words) -> Iterator[Block]:
     tiers = tuple(name for name, _ in told)
     yield beside(say("capacity.caption"), say("capacity.advice"), tiers, lines)
     yield Paragraph(text=say("capacity.not_reached"))
-    reasons = tuple(f"{name}: {reason}" for name, each in told for reason in _reasons(each))
+    reasons = tuple((name, reason) for name, each in told for reason in _reasons(each))
     if reasons:
         yield reasons_of(say, reasons)
 
@@ -116,7 +116,7 @@ def _patterns(told: Advised, say: Words) -> Iterator[Block]:
     ]
     yield beside(say("capacity.patterns"), say("capacity.pattern"), tuple(name for name, _ in told), lines)
     found = tuple(
-        f"{name}: {each.pattern}: {each.reason}"
+        (name, f"{each.pattern}: {each.reason}")
         for name, advice in told
         for each in advice.patterns
         if each.state == "found"

@@ -43,7 +43,7 @@ def costs(report: Report, say: Words) -> Section:
             blocks.extend(_waterfall(report, tier, base, money, say))
     blocks.append(_table(report, priced, say))
     blocks.extend(_formulas(report, priced, base, say))
-    sentences = tuple(f"{tier.name}: {money.shown}" for tier, money in priced if money.shown)
+    sentences = tuple((tier.name, money.shown) for tier, money in priced if money.shown)
     if sentences:
         blocks.append(Folded(title=say("costs.gate"), blocks=(reasons_of(say, sentences),)))
     return Section(anchor="costs", title=title, blocks=tuple(blocks))

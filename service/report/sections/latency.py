@@ -37,11 +37,11 @@ def latency(report: Report, say: Words) -> Section:
     )
     blocks.append(_slo_table(measured, say))
     blocks.append(Formula(text="pass rate = passed / offered", where=say("latency.pass_formula")))
-    sentences = tuple(f"{tier.name}: {load.shown}" for tier, load in measured if load.shown)
+    sentences = tuple((tier.name, load.shown) for tier, load in measured if load.shown)
     if sentences:
         blocks.append(Folded(title=say("latency.gate"), blocks=(reasons_of(say, sentences),)))
     blocks.append(_generator_table(measured, say))
-    invalid = tuple(f"{tier.name}: {why}" for tier, load in measured for why in load.invalid)
+    invalid = tuple((tier.name, why) for tier, load in measured for why in load.invalid)
     if invalid:
         blocks.append(Paragraph(text=say("latency.invalid", count=len(invalid)), tone="bad"))
         blocks.append(reasons_of(say, invalid))

@@ -71,7 +71,7 @@ def _goodput(report: Report, say: Words) -> Iterator[Block]:
         numbers_title=say("rates.numbers"),
     )
     yield Bullets(items=tuple(told))
-    notes = tuple(f"{tier.name}: {sweep.note}" for tier, sweep in swept if sweep.note)
+    notes = tuple((tier.name, sweep.note) for tier, sweep in swept if sweep.note)
     if notes:
         yield reasons_of(say, notes)
     yield Formula(text="goodput = Σ n(passed) / T", where=say("rates.formula"))
@@ -158,6 +158,6 @@ def _concurrency(report: Report, say: Words) -> Iterator[Block]:
         numbers_title=say("rates.concurrency_numbers"),
     )
     yield Bullets(items=tuple(told))
-    notes = tuple(f"{tier.name}: {found.note}" for tier, found in tried if found.note)
+    notes = tuple((tier.name, found.note) for tier, found in tried if found.note)
     if notes:
         yield reasons_of(say, notes)
