@@ -1,4 +1,4 @@
-"""A report by itself, as it is read and printed: whole at both widths, in its language, without any rights."""
+"""A report by itself, as it is read and printed: whole at both widths, in its language, with no rights."""
 
 from __future__ import annotations
 
