@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from service.settings.forms import (
+    Amount,
     BaseUrl,
     Count,
     Duration,
@@ -94,9 +95,7 @@ class TierShape(Shape):
     model: Name | None = Field(
         default=None, description="What the backends call the model, if otherwise than clients."
     )
-    price_per_hour: Annotated[float, Field(ge=0, strict=False)] | None = Field(
-        default=None, description="Of one backend, in `money.currency`."
-    )
+    price_per_hour: Amount | None = Field(default=None, description="Of one backend, in `money.currency`.")
     declares: dict[str, str] = Field(
         default_factory=dict,
         description="The recipe: weights, activations, kv_cache, engine, artifact ...; "

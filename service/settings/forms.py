@@ -118,6 +118,8 @@ def _empty_means_defaults(written: object) -> object:
     return {} if written is None else written
 
 
+Amount = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False, strict=False)]
+"""Of a currency; figures that are made with more are none."""
 Duration = Annotated[
     float, BeforeValidator(units.seconds), Field(gt=0), _text(units.DURATION_PATTERN, "1500ms", "6h")
 ]

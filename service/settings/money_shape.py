@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from service.decision.failure_chain import RETRY_OR_ESCALATE, ChainStep, FailureChain
-from service.settings.forms import Factor, Name, Section, Shape, Share, written
+from service.settings.forms import Amount, Factor, Name, Section, Shape, Share, written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class StepShape(Shape):
     step: Name = Field(description="What it is, in a word or two.")
     share: Share = written("100%", "Of the failures that came to the step before.")
     costs: Factor = written("0x", "In requests of the baseline.")
-    price: Annotated[float, Field(ge=0, allow_inf_nan=False, strict=False)] = Field(
+    price: Amount = Field(
         default=0.0, description="What it costs besides, in the currency: a person's minutes, say."
     )
 
@@ -61,7 +61,7 @@ class MoneyShape(Shape):
     failure: Annotated[FailureShape, Section] = Field(
         default=FailureShape(), description="Cost of one failure."
     )
-    operations_per_request: Annotated[float, Field(ge=0, strict=False)] = Field(
+    operations_per_request: Amount = Field(
         default=0.0, description="Cost of running one more tier, per request, in the currency."
     )
 

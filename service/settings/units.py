@@ -24,6 +24,8 @@ RATE_PATTERN = r"^\d+(\.\d+)?\s*/\s*(s|m|h)$"
 LISTEN_PATTERN = r"^(\[[0-9a-fA-F:]+\]|[^\s:\[\]]+):\d{1,5}$"
 SOCKET_PATTERN = r"^unix:/[^\x00]+$"
 MODE_PATTERN = r"^0?[0-7]{3}$"
+LARGEST_FACTOR = 1e9
+"""Beyond it no figure that is made with one has a meaning, and with much larger ones none is finite."""
 LONGEST_SOCKET = 107
 """Bytes of a unix socket's path that the kernel takes."""
 
@@ -119,10 +121,13 @@ def count(written: object) -> int:
 def factor(written: object) -> float:
     """`6x` or `6`: a multiple of something named by the key."""
     if _is_number(written):
-        return float(written)  # type: ignore[arg-type]
-    number, unit = _split(written, "a multiple, such as 6x")
-    if unit not in ("x", ""):
-        raise ValueError(_unit_error(written, "multiple", {"x": 1}))
+        number = float(written)  # type: ignore[arg-type]
+    else:
+        number, unit = _split(written, "a multiple, such as 6x")
+        if unit not in ("x", ""):
+            raise ValueError(_unit_error(written, "multiple", {"x": 1}))
+    if not 0 <= number <= LARGEST_FACTOR:
+        raise ValueError(f"a multiple lies between 0x and {LARGEST_FACTOR:,.0f}x, got {written}")
     return number
 
 

@@ -119,7 +119,9 @@ MARGIN = "a margin lies above 0pp and below 100pp, got"
         ("load_runs:\n  slo_margin: 0", f"policy.load_runs.slo_margin (line 2): {MARGIN} 0pp"),
         ("load_runs:\n  power: 100%", "policy.load_runs.power (line 2): this chance lies above 0% and below"),
         ("load_runs:\n  baseline_misses: 0", "policy.load_runs.baseline_misses (line 2): this share lies"),
-        ("load_runs:\n  failure_weight: -1", "policy.load_runs.failure_weight (line 2): input should be"),
+        ("load_runs:\n  failure_weight: -1", "policy.load_runs.failure_weight (line 2): a multiple lies"),
+        ("load_runs:\n  failure_weight: 1e308x", "policy.load_runs.failure_weight (line 2): expected a mult"),
+        ("load_runs:\n  failure_weight: 1e308", "policy.load_runs.failure_weight (line 2): a multiple lies"),
     ],
 )
 def test_a_number_that_cannot_be_meant_is_told_once_with_its_key_and_its_line(
