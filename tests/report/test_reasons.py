@@ -27,7 +27,7 @@ NUMBERS = {
         "{}, lower",
         "{}, upper",
     },
-    "service/decision/wording.py": {"{} pp", "{} s"},
+    "service/decision/wording.py": {"{} pp", "{} s", "({}, {}, {}) x {}"},
     "service/store/traffic/account.py": {"pairs {} {} {} {}", "unscored {}"},
     "service/store/decided/decision_reading.py": {"{} for {}"},
     "service/capacity/batch.py": {"at least "},
