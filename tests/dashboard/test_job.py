@@ -33,7 +33,8 @@ def test_a_job_that_is_over_shows_what_it_found_and_can_be_repeated(seen_site: L
     assert f'href="/jobs/begin?repeats={house.done_job}"' in page
     assert "/job/cancel" not in page
     assert "a remark" in text
-    blocks = len(re.findall(r'<th scope="row">\d+</th>', page[page.rindex('<table class="broad stacked">') :]))
+    table = page[page.rindex('<table class="broad stacked">') :]
+    blocks = len(re.findall(r'<th scope="row">\d+</th>', table))
     assert blocks == read_job(seen_site.db, house.done_job).blocks_done
 
 
