@@ -82,7 +82,7 @@ def run(wanted: Wanted, environ: Mapping[str, str], told: StopSignals, console: 
                 start=round(started - prepared, 1),
                 traffic=round(time.monotonic() - started, 1),
             )
-            print_verdicts(console, walked)
+            print_verdicts(console, walked, plan)
             if wanted.report_to is not None:
                 content = report(
                     plan,

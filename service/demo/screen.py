@@ -22,7 +22,8 @@ from service.client.tables import DECISION_STYLE, plain, verdict_view
 from service.decision.planning import zero_discordance_pairs
 from service.decision.policy import Criterion, Policy
 from service.decision.thresholds import thresholds
-from service.demo.plan import CLIENT_MODEL, DemoPlan
+from service.decision.verdict import Decision
+from service.demo.plan import CLIENT_MODEL, FULL, DemoPlan
 from service.demo.walk import Position, Walked
 from service.launch import Running
 
@@ -95,7 +96,7 @@ def _counted(reading: VerdictReading) -> str:
     )
 
 
-def print_verdicts(console: Console, walked: Walked) -> None:
+def print_verdicts(console: Console, walked: Walked, plan: DemoPlan) -> None:
     """A table per tier, the demo's policy beside production's, and where every request went."""
     for reading in walked.last.verdicts:
         console.print(Rule(style="dim"))
@@ -108,6 +109,25 @@ def print_verdicts(console: Console, walked: Walked) -> None:
         f"{'balanced' if walked.ledger['balanced'] else 'NOT balanced'}; "
         f"traffic ended after {walked.last.seconds:.0f} s because {walked.last.ending}",
         highlight=False,
+    )
+    if note := slow_note(walked.last, plan):
+        console.print(note, highlight=False, markup=False)
+
+
+def slow_note(last: Position, plan: DemoPlan) -> str:
+    """What it means, and what to do, when the time was over before the traffic was; empty when it was not."""
+    if last.decided or last.sent >= plan.load.total:
+        return ""
+    verdicts = (reading.verdict for reading in last.verdicts)
+    undecided = ", ".join(each.tier for each in verdicts if each.decision is Decision.UNDECIDED)
+    longer = (
+        f" `{own_command()} demo`, without --quick, takes {FULL.traffic_seconds / 60:g} minutes."
+        if plan.traffic_seconds < FULL.traffic_seconds
+        else ""
+    )
+    return (
+        f"This machine was too slow, or busy: {last.sent} of {plan.load.total} requests in "
+        f"{plan.traffic_seconds:g} s are too few pairs to decide {undecided}. That is no finding.{longer}"
     )
 
 

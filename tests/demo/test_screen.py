@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import shutil
+from dataclasses import replace
 
 from rich.console import Console
 
 from service.client.readings import read_verdict
-from service.demo.plan import QUICK
-from service.demo.screen import own_command, print_verdicts, production_note, progress
+from service.demo.plan import FULL, QUICK
+from service.demo.screen import own_command, print_verdicts, production_note, progress, slow_note
 from service.demo.walk import Position, Walked
 from tests.demo.scripted import Scripted
 
@@ -47,12 +48,23 @@ def test_every_tier_has_its_verdict_and_the_ledger_its_line() -> None:
     print_verdicts(
         console,
         Walked(last=position(99, "enough"), ledger=Scripted().ledger(), failures=()),
+        QUICK,
     )
     said = console.file.getvalue()  # type: ignore[attr-defined]
     for tier in ("q8_0", "q2_k"):
         assert f"smollm2 / {tier}: undecided" in said
     assert said.count("slo not asked") == 2
     assert "traffic ended after 99 s because enough" in said
+    assert "9 of 75 requests in 225 s are too few pairs to decide q8_0, q2_k" in " ".join(said.split())
+
+
+def test_a_run_that_was_cut_off_by_the_clock_says_how_to_have_a_longer_one() -> None:
+    last = position(230, "225 s are over")
+    assert "`tiergate demo`, without --quick, takes 15 minutes" in slow_note(last, QUICK).replace(
+        own_command(), "tiergate"
+    )
+    assert "without --quick" not in slow_note(last, FULL)
+    assert slow_note(replace(last, sent=QUICK.load.total), QUICK) == ""
 
 
 def test_the_note_computes_what_both_policies_need() -> None:
