@@ -11,6 +11,7 @@ import pytest
 import typer
 
 from service.cli.writing import write, writing
+from tests.leash import Leashed
 
 
 def test_what_was_there_stays_until_the_new_is_whole(tmp_path: Path) -> None:
@@ -45,7 +46,7 @@ def test_what_is_private_can_be_read_by_its_owner_alone_also_where_others_could_
 def test_what_is_no_file_is_written_to_and_stays_what_it_is(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
+    with Leashed(["cat", str(pipe)], stdout=subprocess.PIPE, text=True) as reader:
         write(pipe, "told")
         assert reader.communicate()[0] == "told"
     assert pipe.is_fifo()
