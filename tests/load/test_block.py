@@ -415,7 +415,7 @@ async def test_a_block_has_an_end_of_its_own_however_long_a_silent_tier_may_be_w
         load = load_of(backend, slo=slo, silent_seconds=0.2, request_seconds=100 * PATIENCE)
         figures = (await one(plan(part=part), load)).figures
     assert figures.failed == {"given_up": 12}
-    assert figures.invalid[0] == "nothing_answered: given_up 12"
+    assert "nothing_answered: given_up 12" in figures.invalid
 
 
 async def test_what_can_still_meet_its_slo_is_waited_for() -> None:
