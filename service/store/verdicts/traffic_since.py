@@ -60,13 +60,21 @@ def since_began(
     """
     if not before:
         return dict(traffic)
-    since = {name: max(0, number - before.get(name, 0)) for name, number in traffic.items()}
+    # Hundreds of strata for each tier at every verdict: each is looked at once.
+    since, came = {}, Counter[str]()
+    for name, number in traffic.items():
+        since[name] = left = max(0, number - before.get(name, 0))
+        came[dimension_of(name)] += left
     if OTHERS in traffic:
         untold = (name == OTHERS or (name not in traffic and dimension_of(name) == TENANT) for name in before)
+        came[TENANT] -= since[OTHERS]
         since[OTHERS] = max(0, traffic[OTHERS] - sum(compress(before.values(), untold)))
-    came, counts = _by_dimension(since), _by_dimension(evidence)
-    enough = {name for name, number in came.items() if number and number >= LEAST * counts[name]}
-    return {name: since[name] if dimension_of(name) in enough else number for name, number in traffic.items()}
+        came[TENANT] += since[OTHERS]
+    counts = _by_dimension(evidence)
+    behind = {name for name, number in came.items() if not number or number < LEAST * counts[name]}
+    if behind:
+        since |= {name: number for name, number in traffic.items() if dimension_of(name) in behind}
+    return since
 
 
 def _by_dimension(counts: Mapping[str, int]) -> Counter[str]:
