@@ -38,9 +38,9 @@ from service.approval.interventions import intervention_routes
 from service.approval.jobs import job_routes
 from service.approval.ladders import ladder_routes
 from service.approval.logs import log_routes
-from service.approval.lost import is_lost, told_by
 from service.approval.metrics import Meters, metrics_routes
 from service.approval.narrowing import narrow
+from service.approval.nowhere import is_nowhere, told_by
 from service.approval.once import Once
 from service.approval.openapi import REFUSALS, describing
 from service.approval.reports import report_routes
@@ -92,7 +92,7 @@ def create_app(
         count=meters.count,
         failures=failures,
         front=shown,
-        is_lost=is_lost(app.router.routes),
+        is_nowhere=is_nowhere(app.router.routes),
     )
     app.add_middleware(TokenInPath)
     install(app, told_by(shown))

@@ -80,12 +80,12 @@ def problem_response(problem: Problem) -> JSONResponse:
     return JSONResponse(body, status_code=problem.status, headers=problem.headers, media_type=MEDIA_TYPE)
 
 
-def install(app: FastAPI, lost: Callable[[Request, Problem], Response]) -> None:
-    """Give every error of the app the one shape; `lost` answers where nothing is, or is not to be had so."""
+def install(app: FastAPI, nowhere: Callable[[Request, Problem], Response]) -> None:
+    """Give every error of the app the one shape; `nowhere` answers where nothing is or is to be had so."""
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return lost(request, _http_problem(request, error))
+        return nowhere(request, _http_problem(request, error))
 
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(RequestValidationError, _on_invalid)

@@ -58,7 +58,7 @@ class Front:
     refused: Callable[[Request, Problem], Response] = _for_programs
     """What a browser is shown where the door does not let it come to a page. Must not block, and must ask
     neither store: that one is down may be what is wrong."""
-    lost: Callable[[Request, Problem], Response] = _for_programs
+    nowhere: Callable[[Request, Problem], Response] = _for_programs
     """What a browser is shown where nothing is, or nothing to look at; the door has let it in."""
     login: str = "/login"
     """Where whoever has no session is sent; a form may be sent there by anybody."""

@@ -74,12 +74,12 @@ class Gatekeeper:
         count: Count,
         failures: Failures,
         front: Front = NO_FRONT,
-        is_lost: Callable[[Scope], bool] = lambda scope: False,
+        is_nowhere: Callable[[Scope], bool] = lambda scope: False,
     ) -> None:
         """`open_paths`, and the front's, are read by anybody, under any name: they tell nothing of models.
 
-        `is_lost` says of an address that nothing is there and that it is none of a program: a browser is told
-        so in a page, to which its session is good as to any other.
+        `is_nowhere` says of an address that nothing is there and that it is none of a program: a browser is
+        told so in a page, to which its session is good as to any other.
         """
         self.app = app
         self._config = config
@@ -88,7 +88,7 @@ class Gatekeeper:
         self._count = count
         self._failures = failures
         self._front = front
-        self._is_lost = is_lost
+        self._is_lost = is_nowhere
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

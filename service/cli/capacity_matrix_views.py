@@ -26,19 +26,19 @@ def document(matrix: Matrix) -> dict[str, Any]:
     """The file's own JSON, and what each row shows."""
     return {
         **matrix.document(),
-        "rows": [
-            {
-                "prompt": asdict(row.prompt),
-                "batch_tokens": row.batch_tokens,
-                "prompt_tokens": prompt_tokens(cells),
-                "knee": end.knee,
-                "reason": end.reason,
-                "again": list(end.again),
-            }
-            for row in matrix.rows
-            for cells in [matrix.of(row)]
-            for end in [row_end(cells)]
-        ],
+        "rows": [_row(row, matrix.of(row)) for row in matrix.rows],
+    }
+
+
+def _row(row: Row, cells: Sequence[Cell]) -> dict[str, Any]:
+    end = row_end(cells)
+    return {
+        "prompt": asdict(row.prompt),
+        "batch_tokens": row.batch_tokens,
+        "prompt_tokens": prompt_tokens(cells),
+        "knee": end.knee,
+        "reason": end.reason,
+        "again": list(end.again),
     }
 
 

@@ -200,7 +200,7 @@ class Site:
         )
         return self.refused(visit, problem)
 
-    def lost(self, request: Request, problem: Problem) -> Response:
+    def nowhere(self, request: Request, problem: Problem) -> Response:
         """What somebody is shown who came to no page of ours."""
         hint = "follow a link of the overview"
         told = Problem(problem.status, problem.code, problem.message, hint=hint, headers=problem.headers)
@@ -273,7 +273,7 @@ def dashboard(
         is_shown=readable.__contains__,
         session_of=sessions.caller,
         refused=site.turned_away,
-        lost=site.lost,
+        nowhere=site.nowhere,
         login=LOGIN,
     )
 

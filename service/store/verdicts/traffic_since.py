@@ -60,16 +60,14 @@ def since_began(
     """
     if not before:
         return dict(traffic)
+    if OTHERS in traffic:
+        untold = (name == OTHERS or (name not in traffic and dimension_of(name) == TENANT) for name in before)
+        before = {**before, OTHERS: sum(compress(before.values(), untold))}
     # Hundreds of strata for each tier at every verdict: each is looked at once.
     since, came = {}, Counter[str]()
     for name, number in traffic.items():
         since[name] = left = max(0, number - before.get(name, 0))
         came[dimension_of(name)] += left
-    if OTHERS in traffic:
-        untold = (name == OTHERS or (name not in traffic and dimension_of(name) == TENANT) for name in before)
-        came[TENANT] -= since[OTHERS]
-        since[OTHERS] = max(0, traffic[OTHERS] - sum(compress(before.values(), untold)))
-        came[TENANT] += since[OTHERS]
     counts = _by_dimension(evidence)
     behind = {name for name, number in came.items() if not number or number < LEAST * counts[name]}
     if behind:

@@ -18,7 +18,7 @@ PROGRAMS = ("/api/", GATES)
 """Below these nobody but programs looks for anything."""
 
 
-def is_lost(routes: Sequence[BaseRoute]) -> Callable[[Scope], bool]:
+def is_nowhere(routes: Sequence[BaseRoute]) -> Callable[[Scope], bool]:
     """Whether none of the routes, of which more may come, is at an address that a person may type."""
 
     def asked(scope: Scope) -> bool:
@@ -34,6 +34,6 @@ def told_by(front: Front) -> Callable[[Request, Problem], Response]:
 
     def answered(request: Request, problem: Problem) -> Response:
         for_people = head_of(request.scope).is_page and not request.scope["path"].startswith(PROGRAMS)
-        return front.lost(request, problem) if for_people else problem_response(problem)
+        return front.nowhere(request, problem) if for_people else problem_response(problem)
 
     return answered
